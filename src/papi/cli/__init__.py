@@ -1,0 +1,38 @@
+"""The command `papi`. Only this package writes to the terminal; torch is loaded when a command needs it."""
+
+import sys
+
+from cyclopts import App
+
+from papi import __version__
+from papi.cli.datasets import datasets
+from papi.cli.evaluate import evaluate
+from papi.cli.methods import methods
+from papi.cli.train import train
+from papi.errors import UserError
+
+app = App(
+    name="papi",
+    version=__version__,
+    help="""Learn image classifiers from ambiguous labels: each training image has several possible labels.
+
+    Start with `papi train`: it needs no data and no GPU, and takes about two minutes.""",
+)
+app.command(train)
+app.command(evaluate)
+app.command(methods)
+app.command(datasets)
+
+
+def main() -> None:
+    """Run a command. A person's mistake ends in one sentence and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        print(f"papi: {printable(str(error))}", file=sys.stderr)
+        sys.exit(2)
+
+
+def printable(text: str) -> str:
+    """The text without control characters, which names of files or classes could bring to the terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)

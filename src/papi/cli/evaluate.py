@@ -1,0 +1,58 @@
+"""`papi evaluate`: how good a trained model is, class by class."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from papi.errors import UserError
+from papi.runfolder import RunFolder
+
+
+def evaluate(
+    run: Path, /, *, data: str | None = None, data_dir: Annotated[Path | None, Parameter(show_default=False)] = None
+) -> None:
+    """Measure a trained model on test images: accuracy of each class and the most frequent confusions.
+
+    Parameters
+    ----------
+    run
+        Folder of a finished run.
+    data
+        Test images of another dataset with the same classes. [default: those of the run]
+    data_dir
+        Folder in which datasets lie. [default: that of the run]
+    """
+    record = RunFolder(run).read_config()
+    if record is None:
+        raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
+    from papi.data import sources
+    from papi.inference import load
+    from papi.metrics import accuracy
+
+    model = load(run)
+    dataset = sources.load(data or record["config"]["data"], data_dir or Path(record["config"]["data_dir"]))
+    if dataset.test_images is None or dataset.test_labels is None:
+        raise UserError(f"{dataset.name} has no test images with true labels: there is nothing to measure on.")
+    if dataset.class_names != model.class_names:
+        raise UserError(f"the classes of {dataset.name} are not those of the model: {', '.join(model.class_names)}.")
+    predicted = model.predict_proba(dataset.test_images).argmax(1)
+    console = Console(markup=False, highlight=False)
+    right = accuracy(predicted, dataset.test_labels)
+    console.print(f"Test accuracy {right:.2%} on {len(predicted):,} images", style="bold")
+    console.print(_class_table(predicted, dataset.test_labels, model.class_names))
+
+
+def _class_table(predicted: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Table:
+    table = Table("class", "images", "accuracy", "most often taken for")
+    for k, name in enumerate(names):
+        answers = np.bincount(predicted[labels == k], minlength=len(names))
+        right, total = answers[k], answers.sum()
+        answers[k] = 0
+        confused = f"{names[answers.argmax()]} ({answers.max() / max(1, total):.1%})" if answers.any() else "–"
+        table.add_row(Text(name), f"{total:,}", f"{right / max(1, total):.1%}", Text(confused))
+    return table

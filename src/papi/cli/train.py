@@ -1,0 +1,153 @@
+"""`papi train`: progress while it runs, one row an epoch, and at the end what came out and what to do next."""
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from papi.config import RunConfig
+
+if TYPE_CHECKING:
+    from papi.run import Started
+
+_DEFAULT = RunConfig()
+
+
+def train(
+    *,
+    config: Annotated[RunConfig, Parameter(name="*")] = _DEFAULT,
+    out: Annotated[Path | None, Parameter(group=Group("This run", sort_key=4))] = None,
+) -> None:
+    """Train a classifier from candidate labels.
+
+    Without options: PaPi on 10,000 embedded images of clothes, each with its true label and every wrong one with
+    probability 1/2; about two minutes on two cores. The same command again continues a run that was stopped.
+
+    Parameters
+    ----------
+    out
+        Folder for everything the run writes. [default: runs/, named after the settings]
+    """
+    from papi import engine, run  # torch takes seconds to load: not before the options are right
+
+    folder = out or default_folder(config)
+    console = Console(markup=False, highlight=False)
+    with stop_signals() as received, progress_bar(console) as bar:
+        task = bar.add_task("reading data", total=None)
+        for event in run.train(config, folder, stop_requested=lambda: bool(received)):
+            if isinstance(event, run.Started):
+                announce(console, event, folder)
+                done = event.epoch * event.steps + event.step
+                bar.update(task, total=(event.config.epochs or 0) * event.steps, completed=done)
+            elif isinstance(event, engine.Stepped):
+                bar.update(task, advance=1, description=f"epoch {event.progress.epoch + 1}/{event.progress.epochs}")
+            elif isinstance(event, engine.EpochEnded):
+                console.print(epoch_row(event.row))
+            elif isinstance(event, run.Finished):
+                bar.stop()
+                conclude(console, event.summary, folder, event.already)
+            elif isinstance(event, run.Stopped):
+                bar.stop()
+                console.print(f"Stopped in epoch {event.epoch + 1} after step {event.step}; nothing is lost.")
+                console.print("Continue with:")
+                console.print(f"  papi {shlex.join(sys.argv[1:])}", soft_wrap=True)
+                sys.exit(128 + received[0])
+
+
+def default_folder(config: RunConfig) -> Path:
+    """A folder that tells its main settings."""
+    data = Path(config.data).stem if config.data.endswith(".npz") else config.data
+    method = config.method.rpartition(":")[2]
+    return Path("runs") / f"{data}-{method}-{config.candidates.flip_rate:g}-seed{config.seed}"
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Collects the first SIGTERM or SIGINT, to finish the step and save; a second one ends the process at once."""
+    received: list[int] = []
+
+    def remember(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        for each, default in before.items():
+            signal.signal(each, default)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def progress_bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps, time left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,  # a log file gets the rows alone
+    )
+
+
+def announce(console: Console, started: "Started", folder: Path) -> None:
+    """What is about to be trained on what."""
+    config, dataset, sets = started.config, started.dataset, started.statistics
+    for problem in started.problems:
+        console.print(f"Note: {problem}")
+    console.print(
+        f"{config.method} on {dataset.name}: {len(dataset.images):,} images, {len(dataset.class_names)} classes, "
+        f"{sets['mean_candidates']:.2f} candidate labels an image "
+        f"({sets['singletons']:.1%} have one, {sets['full_sets']:.1%} have all)"
+    )
+    console.print(
+        f"network {config.network} ({started.parameters:,} parameters), preset {config.preset}: "
+        f"{config.epochs} epochs of {started.steps} steps, {started.device} with {started.threads} threads, into {folder}"
+    )
+    if started.epoch or started.step:
+        console.print(f"continuing in epoch {started.epoch + 1} after step {started.step}")
+    console.print("epoch    loss  test accuracy  prototypes  resolved labels  confidence  seconds", style="bold")
+
+
+def epoch_row(row: dict[str, Any]) -> str:
+    def percent(name: str, width: int) -> str:
+        return f"{row[name]:.2%}".rjust(width) if name in row else "–".rjust(width)
+
+    return (
+        f"{row['epoch'] + 1:5d} {row['loss']:7.3f} {percent('test_accuracy', 14)} {percent('prototype_accuracy', 11)}"
+        f" {percent('disambiguation_accuracy', 16)} {percent('mean_confidence', 11)} {row['seconds']:8.1f}"
+    )
+
+
+def conclude(console: Console, summary: dict[str, Any], folder: Path, already: bool) -> None:
+    """The result, where it lies, and what to do next."""
+    console.print()
+    if already:
+        console.print("This run is already complete; nothing was trained.")
+    if summary["test_accuracy"] is not None:
+        console.print(
+            f"Test accuracy {summary['test_accuracy']:.2%} (last epoch; best of all epochs, chosen on the test images: "
+            f"{summary['test_accuracy_best']:.2%})",
+            style="bold",
+        )
+    if summary["disambiguation_accuracy"] is not None:
+        console.print(
+            f"Of {summary['ambiguous_images']:,} training images with several possible labels, "
+            f"{summary['ambiguous_resolved']:,} were resolved to the true one "
+            f"({summary['ambiguous_resolved'] / max(1, summary['ambiguous_images']):.2%})"
+        )
+    console.print(f"Trained in {summary['seconds']:.0f} s at {summary['images_per_second']:,.0f} images/s")
+    console.print(f"Everything is in {folder}: model.safetensors, metrics.jsonl, summary.json")
+    console.print("Next:")
+    console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
+    console.print(f"  python -c \"import papi; print(papi.load('{folder}').class_names)\"", soft_wrap=True)

@@ -1,0 +1,66 @@
+"""Batches of a dataset that lies in memory as one tensor: no worker processes, views made on the training device."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from papi.data.views import Normalise, Views
+from papi.randomness import draws
+from papi.types import Batch
+
+
+class Loader:
+    """Shuffles anew each epoch and makes each batch from its place in the run alone, so a run can go on anywhere."""
+
+    def __init__(
+        self,
+        images: Tensor,
+        candidates: Tensor,
+        views: Views,
+        normalise: Normalise,
+        view_names: tuple[str, ...],
+        *,
+        batch_size: int,
+        seed: int,
+        drop_last: bool = False,
+    ) -> None:
+        self.images, self.candidates = images, candidates
+        self.views, self.normalise, self.view_names = views, normalise, view_names
+        self.seed = seed
+        self.bounds = batch_bounds(len(images), batch_size, drop_last)
+
+    def __len__(self) -> int:
+        """Steps in an epoch."""
+        return len(self.bounds)
+
+    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from step `first_step` on."""
+        order = torch.from_numpy(draws(self.seed, "shuffle", epoch).permutation(len(self.images)))
+        for step in range(first_step, len(self.bounds)):
+            start, end = self.bounds[step]
+            yield self._batch(order[start:end].to(self.images.device), epoch, step)
+
+    def plain(self) -> Iterator[Batch]:
+        """Every training sample once, untouched and in order."""
+        for start, end in batch_bounds(len(self.images), 1000, drop_last=False):
+            index = torch.arange(start, end, device=self.images.device)
+            yield Batch(index, (self.normalise(self.images[start:end]),), self.candidates[start:end])
+
+    def _batch(self, index: Tensor, epoch: int, step: int) -> Batch:
+        images = self.images[index]
+        views = tuple(
+            self.normalise(self.views(name, images, draws(self.seed, f"view {position}", epoch, step)))
+            for position, name in enumerate(self.view_names)
+        )
+        return Batch(index, views, self.candidates[index])
+
+
+def batch_bounds(count: int, size: int, drop_last: bool) -> list[tuple[int, int]]:
+    """Start and end of each batch. A single left-over sample joins the batch before it: batch-norm needs two."""
+    ends = [*range(size, count, size), count] if count else []
+    if len(ends) > 1 and count - ends[-2] < (size if drop_last else 2):
+        ends.pop()
+        if not drop_last:
+            ends[-1] = count
+    return list(zip([0, *ends[:-1]], ends, strict=True))

@@ -1,0 +1,74 @@
+"""Weak and strong views of whole batches of `uint8` images `(B, C, H, W)`, with a separate draw for each image.
+
+All random numbers of a batch are drawn first, as arrays; then a few tensor operations make the views on whatever device
+the images are on. Views stay `uint8`: `Normalise` turns them into the network's input.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from papi.data.dataset import ViewRecipe
+
+
+class Views:
+    """Makes the views of a dataset by name: `weak`, `strong` or `plain` (untouched)."""
+
+    def __init__(self, recipe: ViewRecipe) -> None:
+        self.recipe = recipe
+
+    def __call__(self, name: str, images: Tensor, draws: np.random.Generator) -> Tensor:
+        if name == "plain":
+            return images
+        images = flip_and_crop(images, self.recipe, draws)
+        return cutout(images, self.recipe.cutout, draws) if name == "strong" and self.recipe.cutout else images
+
+
+def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: np.random.Generator) -> Tensor:
+    """Mirror, then crop from the reflected border: both are one look-up of source pixels."""
+    count, channels, height, width = images.shape
+    rows = _crop_positions(count, height, recipe.crop_padding, draws)
+    columns = _crop_positions(count, width, recipe.crop_padding, draws)
+    if recipe.flip:
+        mirrored = draws.random(count) < 0.5
+        columns[mirrored] = width - 1 - columns[mirrored]
+    source = torch.from_numpy((rows[:, :, None] * width + columns[:, None, :]).reshape(count, 1, -1)).to(images.device)
+    pixels = images.reshape(count, channels, -1).gather(2, source.expand(-1, channels, -1))
+    return pixels.view(count, channels, height, width)
+
+
+def _crop_positions(count: int, size: int, padding: int, draws: np.random.Generator) -> np.ndarray:
+    """For each image the source row (or column) of each target row: a random shift, reflected at the borders."""
+    shift = draws.integers(-padding, padding + 1, count)
+    position = np.abs(np.arange(size) + shift[:, None])
+    reflected: np.ndarray = np.where(position >= size, 2 * (size - 1) - position, position)
+    return reflected
+
+
+def cutout(images: Tensor, side: int, draws: np.random.Generator) -> Tensor:
+    """Blacken one square per image, centred on any pixel and clipped at the border (DeVries & Taylor, 2017)."""
+    count, _, height, width = images.shape
+    hit = [
+        torch.from_numpy(_within(draws.integers(0, size, count), size, side)).to(images.device)
+        for size in (height, width)
+    ]
+    return images.masked_fill((hit[0][:, :, None] & hit[1][:, None, :])[:, None], 0)
+
+
+def _within(centre: np.ndarray, size: int, side: int) -> np.ndarray:
+    """`(B, size) bool`: positions inside the window of `side` pixels around each centre."""
+    start = centre[:, None] - side // 2
+    position = np.arange(size)
+    inside: np.ndarray = (position >= start) & (position < start + side)
+    return inside
+
+
+class Normalise:
+    """`uint8` pixels to the network's input: (x / 255 - mean) / std by channel, channels last in memory."""
+
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
+        self.scale = torch.tensor([1 / (255 * s) for s in std], device=device)[:, None, None]
+        self.shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)[:, None, None]
+
+    def __call__(self, images: Tensor) -> Tensor:
+        return torch.addcmul(self.shift, images.float(), self.scale).contiguous(memory_format=torch.channels_last)

@@ -1,0 +1,199 @@
+"""The training loop and the evaluation. They write no files: `fit` yields events for its caller to keep and to show."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from papi.data.loader import Loader
+from papi.data.views import Normalise
+from papi.errors import UserError
+from papi.methods.base import Method
+from papi.networks import Network
+from papi.randomness import seed_torch
+from papi.state import Prototypes
+from papi.tally import Tally
+from papi.types import Batch, Progress, StepOutput
+
+FINITE_CHECK_STEPS = 50
+EVALUATION_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A step is done."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class EpochEnded:
+    """An epoch is done; its row of measurements."""
+
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is needed to go on from here. The tensors are live: save them before asking for the next event."""
+
+    state: dict[str, Any]
+
+
+Event = Stepped | EpochEnded | Snapshot
+
+
+class NonFiniteLossError(UserError):
+    """The loss became infinite or undefined."""
+
+
+def fit(
+    method: Method,
+    loader: Loader,
+    optimizer: torch.optim.Optimizer,
+    learning_rate: Callable[[Progress], float],
+    *,
+    epochs: int,
+    evaluate: Callable[[Method], dict[str, float]],
+    truth: Tensor | None = None,
+    resume: dict[str, Any] | None = None,
+    snapshot_due: Callable[[int, float], bool] = lambda steps, seconds: False,
+    stop_requested: Callable[[], bool] = lambda: False,
+) -> Iterator[Event]:
+    """Train `method` from the beginning, or from the state of an earlier snapshot.
+
+    Every epoch ends with a snapshot; within one, `snapshot_due` is asked after each step with the steps and seconds
+    since the last. When `stop_requested`, the step is finished, a snapshot taken, and the iteration ends.
+    """
+    start, first_step, rows, tally, clock = 0, 0, [], Tally(truth), Stopwatch()
+    if resume is not None:
+        method.load_state_dict(resume["method"])
+        optimizer.load_state_dict(resume["optimizer"])
+        start, first_step, rows = resume["epoch"], resume["step"], list(resume["rows"])
+        tally, clock = Tally(truth, resume["tally"]), Stopwatch(**resume["seconds"])
+
+    def snapshot(epoch: int, step: int) -> Snapshot:
+        state = {"method": method.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "step": step}
+        return Snapshot(state | {"rows": rows, "tally": tally.sums, "seconds": clock.saved()})
+
+    for epoch in range(start, epochs):
+        method.train()
+        if first_step == 0:
+            new_phase = method.start_epoch(Progress(epoch, epochs, 0, len(loader), loader.seed), loader.plain)
+            if new_phase:
+                optimizer.state.clear()
+        first_bad = torch.tensor(-1, device=loader.images.device)
+        saved_step = first_step
+        for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
+            progress = Progress(epoch, epochs, step, len(loader), loader.seed)
+            output = train_step(method, optimizer, learning_rate(progress), batch, progress)
+            tally.add(output, batch)
+            first_bad = torch.where(torch.isfinite(output.loss.detach()) | (first_bad >= 0), first_bad, step)
+            last = step + 1 == len(loader)
+            stop = stop_requested()
+            save = not last and (stop or snapshot_due(step + 1 - saved_step, clock.since_save()))
+            if save or last or (step + 1) % FINITE_CHECK_STEPS == 0:
+                _require_finite(int(first_bad), loader, epoch)
+            yield Stepped(progress)
+            if save:
+                saved_step = step + 1
+                yield snapshot(epoch, saved_step)
+                if stop:
+                    return
+        row = {"epoch": epoch, "learning_rate": learning_rate(progress), **tally.means(), "seconds": 0.0}
+        row["images_per_second"] = float(tally.sums["samples"]) / clock.lap()
+        row |= evaluate(method)
+        row["seconds"] = clock.total()
+        rows.append(row)
+        tally, first_step = Tally(truth), 0
+        clock.new_lap()
+        yield EpochEnded(row)
+        yield snapshot(epoch + 1, 0)
+        if stop_requested():
+            return
+
+
+def train_step(
+    method: Method, optimizer: torch.optim.Optimizer, learning_rate: float, batch: Batch, progress: Progress
+) -> StepOutput:
+    """One step. Parameters that a phase leaves idle get zero gradients: weight decay and momentum go on for them."""
+    seed_torch(progress.seed, "step", progress.epoch, progress.step)
+    output: StepOutput = method(batch, progress)
+    optimizer.zero_grad()
+    output.loss.backward()  # type: ignore[no-untyped-call]
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+        for parameter in group["params"]:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    method.after_step(batch, progress)
+    return output
+
+
+def _require_finite(first_bad_step: int, loader: Loader, epoch: int) -> None:
+    """Stop at a loss that is not finite. The samples are found again from the place of the step in the run."""
+    if first_bad_step < 0:
+        return
+    indices = next(loader.epoch(epoch, first_bad_step)).index.tolist()
+    raise NonFiniteLossError(
+        f"the loss was not finite in epoch {epoch + 1}, step {first_bad_step + 1}, with the training samples "
+        f"{', '.join(map(str, indices[:8]))}{f' and {len(indices) - 8} more' if len(indices) > 8 else ''}. "
+        "The last good checkpoint is kept; train again with a smaller --optim.lr in a new folder."
+    )
+
+
+class Stopwatch:
+    """Seconds of a run, over all its parts: in total, in the training steps of this epoch, since the last save."""
+
+    def __init__(self, total: float = 0.0, lap: float = 0.0) -> None:
+        now = time.monotonic()
+        self._start, self._lap_start, self._save = now - total, now - lap, now
+
+    def total(self) -> float:
+        return time.monotonic() - self._start
+
+    def lap(self) -> float:
+        return time.monotonic() - self._lap_start
+
+    def new_lap(self) -> None:
+        self._lap_start = time.monotonic()
+
+    def since_save(self) -> float:
+        return time.monotonic() - self._save
+
+    def saved(self) -> dict[str, float]:
+        """What another stopwatch goes on from."""
+        self._save = time.monotonic()
+        return {"total": self.total(), "lap": self.lap()}
+
+
+class Evaluation(NamedTuple):
+    """What the network says about images, in evaluation mode, on the CPU."""
+
+    probabilities: Tensor  # (N, K) of the linear classifier
+    embedding: Tensor  # (N, d) unit vectors
+    prototype_scores: Tensor | None  # (N, K) similarities; None without prototypes
+
+
+@torch.inference_mode()
+def evaluate(
+    network: Network, images: Tensor, normalise: Normalise, prototypes: Prototypes | None = None
+) -> Evaluation:
+    """Pass over images `(N, C, H, W) uint8` without changing the network's state."""
+    was_training = network.training
+    network.eval()
+    probabilities, embeddings = [], []
+    for part in torch.split(images, EVALUATION_BATCH):
+        output = network(normalise(part))
+        probabilities.append(output.logits.float().softmax(1).cpu())
+        embeddings.append(network.project(output.features).cpu())
+    network.train(was_training)
+    embedding = torch.cat(embeddings)
+    # Before a class is seen its prototype is zero and every score ties: there is nothing to report yet.
+    seen = prototypes is not None and bool((prototypes.value != 0).any())
+    scores = embedding @ prototypes.value.cpu().T if prototypes is not None and seen else None
+    return Evaluation(torch.cat(probabilities), embedding, scores)

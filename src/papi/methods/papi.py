@@ -1,0 +1,136 @@
+"""PaPi: partial-label learning with a guided prototypical classifier (Xia et al., CVPR 2023).
+
+A linear classifier, restricted to the candidates, decides what each image probably is (*confidence*, the paper's p).
+A second classifier compares a projection of the image with one prototype for each class (c) and is pulled towards that
+decision (*alignment*, L_ali), on mixtures of images, so that the shared encoder learns well-separated classes.
+
+Symbols: λ confidence momentum, γ prototype momentum, φ share of a mixture, ϕ(t) alignment weight, τ temperature.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
+from papi.methods.base import Method
+from papi.networks import Network, Output
+from papi.randomness import draws
+from papi.schedules import linear, ramp
+from papi.state import Confidence, Prototypes
+from papi.types import Batch, Progress, StepOutput
+
+_FIRST_EPOCH_MOMENTUM = 0.99
+_COMPOSITIONS = {"SW": ("weak", "strong"), "SS": ("strong", "strong"), "WW": ("weak", "weak")}
+
+
+@dataclass(frozen=True)
+class PaPiConfig:
+    """The defaults are those of the released code for CIFAR-10."""
+
+    temperature: float = 0.3
+    """Divides similarities to the prototypes; lower is sharper."""
+    mixup_alpha: float = 8.0
+    """The share of a mixture is drawn from Beta(alpha, alpha)."""
+    mixup: bool = True
+    """Align mixtures of images; off is the paper's Variant 1, which aligns the images themselves."""
+    alignment: bool = True
+    """Train the prototypical classifier; off is the paper's Variant 2."""
+    views: Literal["SW", "SS", "WW"] = "SW"
+    """Which views: weak and strong, strong twice, weak twice. The classifier learns from the first."""
+    confidence_momentum: tuple[float, float] = (0.95, 0.8)
+    """How much of the old confidence an update keeps, at the start and at the end of the run."""
+    prototype_momentum: tuple[float, float] = (0.9, 0.5)
+    """How much of a prototype each new feature keeps, at the start and at the end of the run."""
+    alignment_weight: float = 1.0
+    """Weight of the alignment loss after its ramp."""
+    ramp_epochs: float = 10.0
+    """Epochs over which the alignment loss comes in."""
+    schedule: Literal["epoch", "step"] = "epoch"
+    """`epoch`: as released, values change between epochs, and in the first one both momenta are 0.99 and the alignment
+    is off. `step`: values change smoothly from the first step on, for short runs."""
+
+
+class PaPi(Method):
+    Config = PaPiConfig
+    config: PaPiConfig
+    confidence: Confidence
+    prototypes: Prototypes
+
+    def __init__(self, network: Network, candidates: Tensor, config: PaPiConfig) -> None:
+        super().__init__(network, candidates, config)
+        self.confidence = Confidence(candidates)
+        if config.alignment:
+            self.prototypes = Prototypes(candidates.shape[1], network.projection)
+
+    @classmethod
+    def projects(cls, config: PaPiConfig) -> bool:
+        return config.alignment
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        composition = _COMPOSITIONS[self.config.views]
+        return composition if self.config.alignment else composition[:1]
+
+    def momenta_and_weight(self, progress: Progress) -> tuple[float, float, float]:
+        """Confidence momentum, prototype momentum and alignment weight at this point of the run."""
+        if self.config.schedule == "step":
+            position, fraction = progress.epochs_done, progress.fraction
+        elif progress.epoch == 0:
+            return _FIRST_EPOCH_MOMENTUM, _FIRST_EPOCH_MOMENTUM, 0.0
+        else:  # the release sets the momenta after each epoch, for the next: they lag by one
+            position, fraction = progress.epoch, (progress.epoch - 1) / progress.epochs
+        return (
+            linear(*self.config.confidence_momentum, fraction),
+            linear(*self.config.prototype_momentum, fraction),
+            self.config.alignment_weight * ramp(position, self.config.ramp_epochs),
+        )
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
+        first = self.network(batch.views[0])
+        guess = candidate_softmax(first.logits.detach(), batch.candidates)
+        if not self.config.alignment:
+            self.confidence.average(batch.index, guess, confidence_momentum)
+            loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
+            return StepOutput(loss, first.logits)
+
+        # Batch-norm sees the views one by one and in this order, also while the weight is 0.
+        with torch.set_grad_enabled(weight > 0 and not self.config.mixup):
+            second = self.network(batch.views[1])
+        share, partner = self.draw_mixture(batch, progress)
+        with torch.set_grad_enabled(weight > 0):
+            if self.config.mixup:
+                features = [self.network.encoder(share * view + (1 - share) * view[partner]) for view in batch.views]
+            else:
+                features = [first.features, second.features]
+            scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
+
+        prototype_scores = self.update_prototypes(batch, first, second, prototype_momentum)
+        self.confidence.average(batch.index, guess, confidence_momentum)
+        target = self.confidence[batch.index]  # Eq. 3, before the loss
+        classification = soft_cross_entropy(first.logits, target)
+        alignment = mixed_kl_divergence(target, target[partner], share, scores[0])
+        alignment = alignment + mixed_kl_divergence(target, target[partner], share, scores[1])
+        loss = classification + weight * alignment if weight > 0 else classification
+        logs = {"loss_classification": classification, "loss_alignment": alignment}
+        return StepOutput(loss, first.logits, prototype_scores, logs)
+
+    def draw_mixture(self, batch: Batch, progress: Progress) -> tuple[float, Tensor]:
+        """One share and one permutation of partners for the batch; without mixup each image is its own partner."""
+        size = len(batch.index)
+        if not self.config.mixup:
+            return 1.0, torch.arange(size, device=batch.index.device)
+        generator = draws(progress.seed, "mixup", progress.epoch, progress.step)
+        share = float(generator.beta(self.config.mixup_alpha, self.config.mixup_alpha))
+        return share, torch.from_numpy(generator.permutation(size)).to(batch.index.device)
+
+    @torch.no_grad()
+    def update_prototypes(self, batch: Batch, first: Output, second: Output, momentum: float) -> Tensor:
+        """Take in the clean features, first view before second, under each view's own guess; return the old scores."""
+        embeddings = [self.network.project(view.features) for view in (first, second)]
+        labels = [candidate_argmax(view.logits, batch.candidates) for view in (first, second)]
+        scores = self.prototypes.scores(embeddings[0])
+        self.prototypes.average(torch.cat(embeddings), torch.cat(labels), momentum)
+        return scores

@@ -1,0 +1,65 @@
+"""The parts every network has, and the table of encoders."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from papi.errors import unknown
+from papi.networks.resnet import ResNet18
+from papi.networks.small import SmallResNet
+
+
+class Output(NamedTuple):
+    """What one pass over images gives."""
+
+    features: Tensor  # (B, D) of the encoder
+    logits: Tensor  # (B, K) of the linear classifier
+
+
+class Network(nn.Module):
+    """Encoder → features; features → linear classifier; features → projector → unit vectors."""
+
+    def __init__(self, encoder: nn.Module, dimensions: int, classes: int, projection: int | None) -> None:
+        super().__init__()
+        self.projection = projection or dimensions  # width of what `project` gives
+        self.encoder = encoder
+        self.classifier = nn.Linear(dimensions, classes)
+        self.projector = (
+            nn.Sequential(nn.Linear(dimensions, dimensions), nn.ReLU(), nn.Linear(dimensions, projection))
+            if projection
+            else None
+        )
+
+    def forward(self, images: Tensor) -> Output:
+        features = self.encoder(images)
+        return Output(features, self.classifier(features))
+
+    def project(self, features: Tensor) -> Tensor:
+        """Unit vectors `(B, d)` in float32; without a projector, the features themselves, normalised."""
+        # Half precision rounds the epsilon of the normalisation to zero.
+        return normalize((features if self.projector is None else self.projector(features)).float())
+
+
+class _Entry(NamedTuple):
+    encoder: Callable[[int], nn.Module]  # takes the number of image channels, has an attribute `dimensions`
+    projection: int  # width of the projector's output
+
+
+NETWORKS = {
+    "small": _Entry(SmallResNet, 64),
+    "resnet18": _Entry(ResNet18, 128),
+}
+
+
+def build(name: str, channels: int, classes: int, *, project: bool) -> Network:
+    """A new network with weights from torch's global generator, in the memory layout convolutions like best."""
+    if name not in NETWORKS:
+        raise unknown("network", name, NETWORKS)
+    entry = NETWORKS[name]
+    encoder = entry.encoder(channels)
+    dimensions: int = encoder.dimensions  # type: ignore[assignment]
+    network = Network(encoder, dimensions, classes, entry.projection if project else None)
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
