@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def load(path: Path, config_hash: str, device: torch.device) -> dict[str, Any]:
             raise DamagedCheckpointError(f"{path.name} belongs to a run with other settings")
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedCheckpointError(f"{path.name} has no readable header") from error
-    state: dict[str, Any] = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+    try:
+        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError) as error:
+        raise DamagedCheckpointError(f"{path.name} holds something other than tensors and plain values") from error
     return state
 
 

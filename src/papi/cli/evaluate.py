@@ -1,16 +1,17 @@
 """`papi evaluate`: how good a trained model is, class by class."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from papi.errors import UserError
-from papi.runfolder import RunFolder
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def evaluate(
@@ -27,13 +28,14 @@ def evaluate(
     data_dir
         Folder in which datasets lie. [default: that of the run]
     """
-    record = RunFolder(run).read_config()
-    if record is None:
-        raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
     from papi.data import sources
     from papi.inference import load
     from papi.metrics import accuracy
+    from papi.runfolder import RunFolder
 
+    record = RunFolder(run).read_config()
+    if record is None:
+        raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
     model = load(run)
     dataset = sources.load(data or record["config"]["data"], data_dir or Path(record["config"]["data_dir"]))
     if dataset.test_images is None or dataset.test_labels is None:
@@ -47,12 +49,13 @@ def evaluate(
     console.print(_class_table(predicted, dataset.test_labels, model.class_names))
 
 
-def _class_table(predicted: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Table:
+def _class_table(predicted: "np.ndarray", labels: "np.ndarray", names: tuple[str, ...]) -> Table:
     table = Table("class", "images", "accuracy", "most often taken for")
     for k, name in enumerate(names):
-        answers = np.bincount(predicted[labels == k], minlength=len(names))
-        right, total = answers[k], answers.sum()
+        answers = [int((predicted[labels == k] == other).sum()) for other in range(len(names))]
+        right, total = answers[k], max(1, sum(answers))
         answers[k] = 0
-        confused = f"{names[answers.argmax()]} ({answers.max() / max(1, total):.1%})" if answers.any() else "–"
-        table.add_row(Text(name), f"{total:,}", f"{right / max(1, total):.1%}", Text(confused))
+        most = max(answers)
+        confused = f"{names[answers.index(most)]} ({most / total:.1%})" if most else "–"
+        table.add_row(Text(name), f"{total:,}", f"{right / total:.1%}", Text(confused))
     return table

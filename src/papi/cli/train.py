@@ -112,7 +112,7 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
     )
     console.print(
         f"network {config.network} ({started.parameters:,} parameters), preset {config.preset}: "
-        f"{config.epochs} epochs of {started.steps} steps, {started.device} with {started.threads} threads, into {folder}"
+        f"{config.epochs} epochs of {started.steps} steps on {started.device} ({started.threads} threads), in {folder}"
     )
     if started.epoch or started.step:
         console.print(f"continuing in epoch {started.epoch + 1} after step {started.step}")

@@ -38,9 +38,10 @@ class Network(nn.Module):
         return Output(features, self.classifier(features))
 
     def project(self, features: Tensor) -> Tensor:
-        """Unit vectors `(B, d)` in float32; without a projector, the features themselves, normalised."""
+        """Unit vectors `(B, d)`, in float32 at least; without a projector, the features themselves, normalised."""
+        projected = features if self.projector is None else self.projector(features)
         # Half precision rounds the epsilon of the normalisation to zero.
-        return normalize((features if self.projector is None else self.projector(features)).float())
+        return normalize(projected.to(torch.promote_types(projected.dtype, torch.float32)))
 
 
 class _Entry(NamedTuple):

@@ -1,0 +1,34 @@
+# Every target sets up what it needs: `make demo` and `make test` work in a fresh clone.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+# One thread a test process: two processes share two cores without getting in each other's way.
+TEST_ENV := OMP_NUM_THREADS=1
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(READY)  ## train PaPi on the embedded images: about two minutes on two cores
+	$(BIN)/papi train --out runs/demo
+
+test: $(READY)  ## ruff, mypy and the tests
+	$(MAKE) lint
+	$(TEST_ENV) $(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: $(READY)  ## the tests that train for minutes
+	$(BIN)/pytest -m slow
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(READY)  ## speed against plain implementations, as ratios
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what the targets made
+	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $(READY)

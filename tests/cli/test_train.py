@@ -1,0 +1,162 @@
+"""The command in real processes: output, exit codes, signals, kills."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+OPTIONS = ["--batch-size", "16", "--threads", "1", "--device", "cpu", "--network", "small"]
+
+
+def papi(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "papi", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "papi", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(file: Path, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not file.exists():
+        assert time.monotonic() < deadline, f"{file} did not appear"
+        time.sleep(0.02)
+
+
+def test_train_says_what_came_out_and_what_to_do_next(toy_npz: Path, tmp_path: Path) -> None:
+    done = papi("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 2, *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert "4 classes" in done.stdout
+    assert len(re.findall(r"^ +[12] +\d+\.\d{3}", done.stdout, re.MULTILINE)) == 2
+    assert "Test accuracy" in done.stdout
+    assert "were resolved to the true one" in done.stdout.replace("\n", " ")
+    assert "papi evaluate" in done.stdout
+    evaluated = papi("evaluate", tmp_path / "run")
+    assert evaluated.returncode == 0, evaluated.stderr
+    accuracy = re.search(r"Test accuracy ([\d.]+%)", done.stdout)
+    assert accuracy is not None
+    assert accuracy[1] in evaluated.stdout
+    assert "bar 3" in evaluated.stdout
+
+
+def test_the_same_command_again_does_nothing(toy_npz: Path, tmp_path: Path) -> None:
+    arguments = ("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 1, *OPTIONS)
+    assert papi(*arguments).returncode == 0
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "run").iterdir()}
+    again = papi(*arguments)
+    assert again.returncode == 0
+    assert "already complete" in again.stdout
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "run").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--data", "fashon-mini"], "did you mean 'fashion-mini'"),
+        (["--data", "missing.npz"], "cannot be read"),
+        (["--method", "pappi"], "did you mean 'papi'"),
+        (["--network", "smal"], "did you mean 'small'"),
+        (["--preset", "quik"], "did you mean 'quick'"),
+        (["--option", "temprature=1"], "did you mean 'temperature'"),
+        (["--option", "temperature=hot"], "does not fit"),
+        (["--candidates.flip-rate", "1"], "--candidates.flip-rate must be"),
+        (["--epochs", "0"], "--epochs must be"),
+        (["--batch-size", "1"], "--batch-size must be"),
+        (["--optim.lr", "-0.1"], "--optim.lr must be"),
+        (["--limit", "20000"], "more than the 10000"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], says: str, tmp_path: Path) -> None:
+    done = papi("train", "--out", tmp_path / "run", *arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("papi: ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_unknown_words_suggest_the_nearest() -> None:
+    for arguments, says in (["trian"], "train"), (["train", "--epoch", "3"], "--epochs"):
+        done = papi(*arguments)
+        assert done.returncode == 2
+        assert f"Did you mean" in done.stderr
+        assert says in done.stderr
+
+
+def test_a_damaged_config_is_one_sentence(toy_npz: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"identity": {"seed"')
+    done = papi("train", "--data", toy_npz, "--out", folder, "--epochs", 1, *OPTIONS)
+    assert done.returncode == 2
+    assert "config.json is damaged" in done.stderr
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="root may write anywhere: the next test covers it through a file in the way"
+)
+def test_a_folder_that_cannot_be_written(toy_npz: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    done = papi("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 1, *OPTIONS)
+    tmp_path.chmod(0o700)
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+
+
+def test_a_file_in_the_way(toy_npz: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = papi("train", "--data", toy_npz, "--out", tmp_path / "file" / "run", "--epochs", 1, *OPTIONS)
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signals_save_and_the_run_goes_on(toy_npz: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """Stopped by a signal, killed, continued: the model is that of a run left alone."""
+    common = ["train", "--data", toy_npz, "--epochs", 30, "--checkpoint.every", "1", *OPTIONS]
+    folder = tmp_path / "parts"
+    first = start(*common, "--out", folder)
+    wait_for(folder / "checkpoint.pt")
+    first.send_signal(number)
+    output, errors = first.communicate(timeout=60)
+    assert first.returncode == code, errors
+    assert "Continue with:" in output
+    assert not (folder / "summary.json").exists()
+
+    second = start(*common, "--out", folder)
+    before = (folder / "checkpoint.pt").stat().st_mtime_ns
+    while (folder / "checkpoint.pt").stat().st_mtime_ns == before:
+        time.sleep(0.01)
+    second.kill()
+    second.communicate(timeout=60)
+
+    third = papi(*common, "--out", folder)
+    assert third.returncode == 0, third.stderr
+    assert "continuing in epoch" in third.stdout
+    assert papi(*common, "--out", tmp_path / "whole").returncode == 0
+    assert (folder / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
+
+
+def test_help_teaches() -> None:
+    help_text = papi("train", "--help").stdout
+    for group in ("Data and candidate labels", "Method and network", "Training", "This run"):
+        assert group in help_text
+    for option in ("--data", "--data-dir", "--limit", "--candidates.flip-rate", "--candidates.seed", "--method",
+                   "--option", "--network", "--preset", "--epochs", "--batch-size", "--optim.lr", "--seed", "--threads",
+                   "--device", "--out"):  # fmt: skip
+        assert re.search(rf"{re.escape(option)} \S+ +\S", help_text), f"{option} has no line"
+    assert papi("--help").returncode == 0
+
+
+def test_lists() -> None:
+    assert "papi" in papi("methods").stdout
+    assert "mixup_alpha" in papi("methods", "papi").stdout
+    assert "fashion-mini" in papi("datasets").stdout

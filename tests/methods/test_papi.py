@@ -1,0 +1,347 @@
+"""PaPi against golden values and against a slow version that follows the specification line by line."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from papi.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
+from papi.methods.papi import PaPi, PaPiConfig
+from papi.networks import Network, build
+from papi.randomness import draws
+from papi.state import Confidence, Prototypes
+from papi.types import Batch, Progress
+
+R0 = torch.tensor([[2, -1, 0.5, 0], [0.1, 0.2, -0.3, 1.5], [-2, 3, 1, 0]])
+Y = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=torch.bool)
+
+
+def angles(*degrees: float) -> Tensor:
+    radians = torch.tensor(degrees, dtype=torch.float64) * math.pi / 180
+    return torch.stack([radians.cos(), radians.sin()], 1).float()
+
+
+def close(actual: Tensor, expected: object) -> None:
+    torch.testing.assert_close(actual, torch.as_tensor(expected, dtype=actual.dtype), atol=2e-6, rtol=0)
+
+
+class TestGoldenValues:
+    def test_candidate_softmax(self) -> None:
+        expected = [[0.817575, 0, 0.182426, 0], [0.146398, 0.161795, 0.098134, 0.593673], [0, 1, 0, 0]]
+        close(candidate_softmax(R0, Y), expected)
+
+    def test_confidence_update(self) -> None:
+        confidence = Confidence(Y)
+        confidence.average(torch.arange(3), candidate_softmax(R0, Y), 0.95)
+        expected = [[0.515879, 0, 0.484121, 0], [0.244820, 0.245590, 0.242407, 0.267184], [0, 1, 0, 0]]
+        close(confidence.value, expected)
+
+    def test_losses(self) -> None:
+        confidence = Confidence(Y)
+        confidence.average(torch.arange(3), candidate_softmax(R0, Y), 0.95)
+        target, partner = confidence.value, confidence.value[torch.tensor([1, 2, 0])]
+        close(soft_cross_entropy(R0, target), 0.954606)
+        prototypes = angles(0, 90, 180, 270)
+        views = (angles(10, 80, 200), angles(350, 120, 100))
+        alignment = sum(mixed_kl_divergence(target, partner, 0.6, view @ prototypes.T / 0.3) for view in views)
+        close(torch.as_tensor(alignment), 3.996906)
+
+    def test_prototypes(self) -> None:
+        prototypes = Prototypes(4, 2)
+        prototypes.value = angles(0, 90, 180, 270) * torch.tensor([1, 1, 1, 0])[:, None]
+        features = torch.cat([angles(10, 80, 200), angles(350, 120, 100)])
+        prototypes.average(features, torch.tensor([0, 3, 1, 0, 2, 1]), 0.9)
+        expected = [[0.999998, -0.001742], [-0.115366, 0.993323], [-0.995871, 0.090784], [0.173648, 0.984808]]
+        close(prototypes.value, expected)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.99, 1.0])
+@pytest.mark.parametrize(("samples", "classes"), [(1, 2), (40, 3), (64, 10), (512, 10)])
+def test_prototypes_in_closed_form_equal_the_loop(samples: int, classes: int, momentum: float) -> None:
+    torch.manual_seed(samples)
+    features = normalize(torch.randn(samples, 5, dtype=torch.float64))
+    labels = torch.randint(0, max(1, classes - 1), (samples,))  # the last class is absent from the batch
+    prototypes = Prototypes(classes, 5).double()
+    prototypes.value[1:] = normalize(torch.randn(classes - 1, 5, dtype=torch.float64))  # the first starts at zero
+    expected = prototypes.value.clone()
+    for feature, label in zip(features, labels, strict=True):
+        expected[label] = momentum * expected[label] + (1 - momentum) * feature
+    prototypes.average(features, labels, momentum)
+    torch.testing.assert_close(prototypes.value, normalize(expected), atol=1e-12, rtol=0)
+
+
+class TestSchedules:
+    def at(self, epoch: int, epochs: int = 500, step: int = 0, **options: object) -> tuple[float, float, float]:
+        method = make_method(PaPiConfig(**options))  # type: ignore[arg-type]
+        return method.momenta_and_weight(Progress(epoch, epochs, step, 10, seed=0))
+
+    def test_released_values(self) -> None:
+        assert self.at(0) == (0.99, 0.99, 0.0)
+        assert self.at(1) == pytest.approx((0.95, 0.9, 0.1))
+        assert self.at(2) == pytest.approx((0.9497, 0.8992, 0.2))
+        assert self.at(10)[2] == 1.0
+        assert self.at(499) == pytest.approx((0.95 - 0.15 * 498 / 500, 0.9 - 0.4 * 498 / 500, 1.0))
+
+    def test_constant_within_an_epoch(self) -> None:
+        assert self.at(3, step=0) == self.at(3, step=9)
+
+    @pytest.mark.parametrize("epochs", [1, 2])
+    def test_short_runs(self, epochs: int) -> None:
+        for epoch in range(epochs):
+            assert all(math.isfinite(value) for value in self.at(epoch, epochs))
+
+    def test_by_step_there_is_no_special_first_epoch(self) -> None:
+        options = {"schedule": "step", "ramp_epochs": 2.0, "confidence_momentum": (0.4, 0.0)}
+        assert self.at(0, 4, step=0, **options) == pytest.approx((0.4, 0.9, 0.0))
+        assert self.at(1, 4, step=0, **options) == pytest.approx((0.3, 0.8, 0.5))
+        assert self.at(1, 4, step=5, **options) == pytest.approx((0.25, 0.75, 0.75))
+
+
+N, K, CHANNELS, SIZE = 24, 4, 1, 8
+
+
+def make_candidates(seed: int = 0, singletons: bool = False) -> Tensor:
+    random = torch.Generator().manual_seed(seed)
+    truth = torch.randint(0, K, (N,), generator=random)
+    mask = torch.zeros(N, K, dtype=torch.bool) if singletons else torch.rand(N, K, generator=random) < 0.5
+    mask[torch.arange(N), truth] = True
+    mask[0] = True  # a full set
+    if singletons:
+        mask[0] = torch.arange(K) == truth[0]
+    return mask
+
+
+def make_method(config: PaPiConfig, candidates: Tensor | None = None, seed: int = 0) -> PaPi:
+    torch.manual_seed(seed)
+    network = build("small", CHANNELS, K, project=PaPi.projects(config)).double()
+    return PaPi(network, make_candidates() if candidates is None else candidates, config).double()
+
+
+def make_batch(method: PaPi, epoch: int, step: int, size: int = 8) -> Batch:
+    random = torch.Generator().manual_seed(100 * epoch + step)
+    index = torch.randperm(N, generator=random)[:size]
+    views = tuple(torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.views)
+    return Batch(index, views, method.candidates[index])
+
+
+class LiteralPaPi:
+    """Section 2 of the specification, one line after another: four separate passes, a loop over samples, no savings."""
+
+    def __init__(self, network: Network, candidates: Tensor, config: PaPiConfig) -> None:
+        self.network, self.candidates, self.config = network, candidates, config
+        self.P = candidates.double() / candidates.sum(1, keepdim=True)
+        assert network.projector is not None
+        self.C = torch.zeros(K, network.projection, dtype=torch.float64)
+
+    def project(self, features: Tensor) -> Tensor:
+        assert self.network.projector is not None
+        projected: Tensor = self.network.projector(features)
+        return projected / projected.norm(dim=1, keepdim=True).clamp_min(1e-12)
+
+    def restricted(self, logits: Tensor, candidates: Tensor) -> Tensor:
+        probabilities = logits.softmax(1) * candidates
+        return probabilities / probabilities.sum(1, keepdim=True)
+
+    def step(self, batch: Batch, progress: Progress) -> Tensor:
+        t, T, c = progress.epoch, progress.epochs, self.config
+        lam = (
+            0.99
+            if t == 0
+            else c.confidence_momentum[0] + (t - 1) / T * (c.confidence_momentum[1] - c.confidence_momentum[0])
+        )
+        gamma = (
+            0.99
+            if t == 0
+            else c.prototype_momentum[0] + (t - 1) / T * (c.prototype_momentum[1] - c.prototype_momentum[0])
+        )
+        weight = c.alignment_weight * min(t / c.ramp_epochs, 1)
+        # 1. One share and one permutation for both views.
+        random = draws(progress.seed, "mixup", progress.epoch, progress.step)
+        m = random.beta(c.mixup_alpha, c.mixup_alpha)
+        pi = torch.from_numpy(random.permutation(len(batch.index)))
+        x_w, x_s = batch.views
+        # 2. Four passes, both heads on each.
+        passes = [x_w, x_s, m * x_w + (1 - m) * x_w[pi], m * x_s + (1 - m) * x_s[pi]]
+        features = [self.network.encoder(x) for x in passes]
+        logits = [self.network.classifier(v) for v in features]
+        z = [self.project(v) for v in features]
+        # 3. Similarities of the mixtures to the prototypes before their update.
+        old = self.C.clone()
+        similarities = [z[2] @ old.T, z[3] @ old.T]
+        # 4. and 5. Prototypes, sample by sample, weak view before strong view.
+        for v in (0, 1):
+            guess = self.restricted(logits[v], batch.candidates).argmax(1)
+            for i in range(len(batch.index)):
+                k = guess[i]
+                self.C[k] = gamma * self.C[k] + (1 - gamma) * z[v][i].detach()
+        self.C = self.C / self.C.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        # 6. Targets before the loss.
+        u = self.restricted(logits[0], batch.candidates).detach()
+        self.P[batch.index] = lam * self.P[batch.index] + (1 - lam) * u
+        # 7. The loss.
+        p, p_partner = self.P[batch.index], self.P[batch.index[pi]]
+        size = len(batch.index)
+        classification = -(p * logits[0].softmax(1).log()).sum() / size
+        alignment = torch.zeros((), dtype=torch.float64)
+        for similarity in similarities:
+            s = (similarity / c.temperature).softmax(1)
+            for target, share in ((p, m), (p_partner, 1 - m)):
+                for i in range(size):
+                    for j in range(K):
+                        if target[i, j] > 0:
+                            alignment = alignment + share * target[i, j] * (target[i, j].log() - s[i, j].log()) / size
+        return classification + weight * alignment
+
+
+def test_trajectory_equals_the_literal_version() -> None:
+    config = PaPiConfig(mixup_alpha=2.0, ramp_epochs=2.0)
+    method = make_method(config)
+    literal = LiteralPaPi(copy.deepcopy(method.network), method.candidates, config)
+    method.confidence.value = literal.P.clone()  # thirds in double precision, not widened from float32
+    ours = torch.optim.SGD(method.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
+    theirs = torch.optim.SGD(literal.network.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
+    for epoch in range(3):
+        for step in range(3):
+            batch = make_batch(method, epoch, step)
+            progress = Progress(epoch, 3, step, 3, seed=5)
+            output = method.training_step(batch, progress)
+            loss = literal.step(batch, progress)
+            torch.testing.assert_close(output.loss, loss, atol=1e-10, rtol=1e-10)
+            for optimizer, value in ((ours, output.loss), (theirs, loss)):
+                optimizer.zero_grad()
+                value.backward()  # type: ignore[no-untyped-call]
+            for (name, mine), expected in zip(
+                method.network.named_parameters(), literal.network.parameters(), strict=True
+            ):
+                gradient = mine.grad if mine.grad is not None else torch.zeros_like(mine)
+                mine.grad = gradient
+                torch.testing.assert_close(gradient, expected.grad, atol=1e-10, rtol=1e-8, msg=name)
+            torch.testing.assert_close(method.confidence.value, literal.P, atol=1e-12, rtol=0)
+            torch.testing.assert_close(method.prototypes.value, literal.C, atol=1e-10, rtol=0)
+            for mine, expected in zip(method.network.buffers(), literal.network.buffers(), strict=True):
+                torch.testing.assert_close(mine, expected, atol=1e-11, rtol=0)
+            ours.step()
+            theirs.step()
+
+
+LATE = Progress(epoch=5, epochs=10, step=0, steps=1, seed=0)
+
+
+class TestGradients:
+    """Which inputs and parts the loss of a step may reach."""
+
+    def test_none_from_the_clean_strong_view(self) -> None:
+        method = make_method(PaPiConfig())
+        passes: list[tuple[Tensor, Tensor]] = []
+        method.network.encoder.register_forward_hook(lambda _, inputs, output: passes.append((inputs[0], output)))
+        method.training_step(make_batch(method, 0, 0), LATE).loss.backward()  # type: ignore[no-untyped-call]
+        assert [output.requires_grad for _, output in passes] == [True, False, True, True]
+
+    def test_classifier_learns_from_the_clean_weak_view_only(self) -> None:
+        method = make_method(PaPiConfig())
+        batch = make_batch(method, 0, 0)
+        method.training_step(batch, LATE).loss.backward()  # type: ignore[no-untyped-call]
+        full = method.network.classifier.weight.grad
+        alone = make_method(PaPiConfig(alignment=False))
+        alone.network.load_state_dict(make_method(PaPiConfig()).network.state_dict(), strict=False)
+        alone_batch = Batch(batch.index, batch.views[:1], batch.candidates)
+        alone.training_step(alone_batch, LATE).loss.backward()  # type: ignore[no-untyped-call]
+        torch.testing.assert_close(full, alone.network.classifier.weight.grad, atol=1e-12, rtol=0)
+
+    def test_projector_learns_from_mixtures_only(self) -> None:
+        method = make_method(PaPiConfig())
+        reached: list[bool] = []
+        assert method.network.projector is not None
+        method.network.projector.register_forward_hook(lambda _, __, output: reached.append(output.requires_grad))
+        method.training_step(make_batch(method, 0, 0), LATE)
+        assert sorted(reached) == [False, False, True, True]
+
+    def test_memory_carries_no_gradient(self) -> None:
+        method = make_method(PaPiConfig())
+        method.training_step(make_batch(method, 0, 0), LATE)
+        assert not method.confidence.value.requires_grad
+        assert not method.prototypes.value.requires_grad
+
+    def test_first_epoch_is_cross_entropy_alone(self) -> None:
+        method = make_method(PaPiConfig())
+        output = method.training_step(make_batch(method, 0, 0), Progress(0, 10, 0, 1, seed=0))
+        output.loss.backward()  # type: ignore[no-untyped-call]
+        assert output.loss == output.logs["loss_classification"]
+        assert method.network.projector is not None
+        assert all(parameter.grad is None for parameter in method.network.projector.parameters())
+
+
+class TestVariants:
+    def test_without_alignment_equals_weight_zero(self) -> None:
+        """Variant 2: all gradients of encoder and classifier agree with the full method while its weight is 0."""
+        full, variant = make_method(PaPiConfig(alignment_weight=0.0)), make_method(PaPiConfig(alignment=False))
+        variant.network.load_state_dict(full.network.state_dict(), strict=False)
+        batch = make_batch(full, 0, 0)
+        full.training_step(batch, LATE).loss.backward()  # type: ignore[no-untyped-call]
+        variant.training_step(Batch(batch.index, batch.views[:1], batch.candidates), LATE).loss.backward()  # type: ignore[no-untyped-call]
+        for part in ("encoder", "classifier"):
+            modules: tuple[nn.Module, ...] = (getattr(full.network, part), getattr(variant.network, part))
+            for a, b in zip(modules[0].parameters(), modules[1].parameters(), strict=True):
+                torch.testing.assert_close(a.grad, b.grad, atol=1e-12, rtol=0)
+        torch.testing.assert_close(full.confidence.value, variant.confidence.value)
+
+    def test_without_mixup_aligns_the_clean_views(self) -> None:
+        method = make_method(PaPiConfig(mixup=False))
+        method.prototypes.value = normalize(torch.randn_like(method.prototypes.value))
+        passes: list[bool] = []
+        method.network.encoder.register_forward_hook(lambda _, __, output: passes.append(output.requires_grad))
+        old = method.prototypes.value.clone()
+        batch = make_batch(method, 0, 0)
+        reference = copy.deepcopy(method.network)
+        output = method.training_step(batch, LATE)
+        assert passes == [True, True]
+        target = method.confidence[batch.index]
+        expected = torch.zeros((), dtype=torch.float64)
+        for view in batch.views:
+            s = (reference.project(reference.encoder(view)) @ old.T / 0.3).softmax(1)
+            expected = expected + (torch.xlogy(target, target) - target * s.log()).sum() / len(batch.index)
+        torch.testing.assert_close(output.logs["loss_alignment"], expected, atol=1e-10, rtol=0)
+
+    @pytest.mark.parametrize(
+        ("views", "names"), [("SW", ("weak", "strong")), ("SS", ("strong", "strong")), ("WW", ("weak", "weak"))]
+    )
+    def test_compositions(self, views: str, names: tuple[str, ...]) -> None:
+        assert make_method(PaPiConfig(views=views)).views == names  # type: ignore[arg-type]
+        assert make_method(PaPiConfig(views=views, alignment=False)).views == names[:1]  # type: ignore[arg-type]
+
+
+class TestInvariants:
+    def run(self, method: PaPi, size: int = 8) -> None:
+        for epoch in range(3):
+            for step in range(3):
+                output = method.training_step(
+                    make_batch(method, epoch, step, size), Progress(epoch, 3, step, 3, seed=0)
+                )
+                assert torch.isfinite(output.loss)
+                confidence, prototypes = method.confidence.value, method.prototypes.value
+                assert (confidence >= 0).all()
+                torch.testing.assert_close(confidence.sum(1), torch.ones(N, dtype=torch.float64))
+                assert (confidence[~method.candidates] == 0).all()
+                norms = prototypes.norm(dim=1)
+                assert ((norms - 1).abs().lt(1e-9) | (norms == 0)).all()
+
+    @pytest.mark.parametrize("size", [2, 5, N])
+    def test_state_stays_valid(self, size: int) -> None:
+        self.run(make_method(PaPiConfig()), size)
+
+    def test_singletons_never_change(self) -> None:
+        mask = make_candidates(singletons=True)
+        method = make_method(PaPiConfig(), mask)
+        self.run(method)
+        torch.testing.assert_close(method.confidence.value, mask.double(), rtol=0, atol=0)
+
+    def test_extreme_logits(self) -> None:
+        method = make_method(PaPiConfig())
+        with torch.no_grad():
+            method.network.classifier.weight.mul_(1e4)
+        method.training_step(make_batch(method, 0, 0), LATE).loss.backward()  # type: ignore[no-untyped-call]
+        assert torch.isfinite(method.confidence.value).all()
+        assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
