@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from papi.data.autoaugment import AutoAugment
 from papi.data.dataset import ViewRecipe
-from papi.data.views import Normalise, Views, cutout, flip_and_crop
+from papi.data.views import Normalise, Views, cutout, flip_and_crop, resized_crop
 
 
 def random_images(count: int, channels: int = 1, size: int = 12) -> Tensor:
@@ -61,6 +62,42 @@ def test_weak_keeps_every_pixel_value_and_strong_adds_black() -> None:
     assert (views("weak", images, np.random.default_rng(0)) > 0).all()
     assert (views("strong", images, np.random.default_rng(0)) == 0).any((1, 2, 3)).all()
     assert views("plain", images, np.random.default_rng(0)) is images
+
+
+def test_a_policy_comes_after_the_crop_and_before_the_cutout() -> None:
+    images = random_images(30, channels=3, size=16)
+    recipe = ViewRecipe(crop_padding=2, cutout=6, policy="cifar10")
+    ours = Views(recipe)("strong", images, np.random.default_rng(4))
+    random = np.random.default_rng(4)
+    expected = cutout(AutoAugment("cifar10")(flip_and_crop(images, recipe, random), random), 6, random)
+    assert torch.equal(ours, expected)
+
+
+def test_nothing_allowed_means_nothing_done() -> None:
+    images = random_images(3)
+    assert Views(ViewRecipe(flip=False, crop_padding=0))("weak", images, np.random.default_rng(0)) is images
+
+
+class TestResizedCrop:
+    def test_size_and_type(self) -> None:
+        crops = resized_crop(random_images(5, 3, 21), 16, np.random.default_rng(0))
+        assert crops.shape == (5, 3, 16, 16)
+        assert crops.dtype == torch.uint8
+
+    def test_parts_lie_inside_and_have_the_right_shape(self) -> None:
+        """On an image whose pixels tell their place, the crop's corners tell which part it is."""
+        side = 200
+        down = np.broadcast_to(np.arange(side)[:, None], (side, side))
+        place = np.stack([down, down.T, 0 * down]).astype(np.uint8)
+        crops = resized_crop(torch.from_numpy(place).expand(400, -1, -1, -1), 50, np.random.default_rng(1)).float()
+        high = (crops[:, 0, -1, 0] - crops[:, 0, 0, 0]) * 50 / 49 / side
+        wide = (crops[:, 1, 0, -1] - crops[:, 1, 0, 0]) * 50 / 49 / side
+        area, aspect = high * wide, wide / high
+        assert area.min() > 0.06
+        assert area.max() <= 1.05
+        assert aspect.min() > 0.7
+        assert aspect.max() < 1.45
+        assert 0.4 < area.mean() < 0.6
 
 
 def test_half_of_the_images_are_mirrored() -> None:

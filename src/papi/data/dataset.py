@@ -1,11 +1,28 @@
 """What every reader hands on: images as one array, and what is known about them. No torch here: reports read it too."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from papi.errors import UserError
 from papi.randomness import draws
+
+Report = Callable[[str], None]
+"""Takes a sentence about a problem. Training refuses at the first (`refuse`); `papi check` collects them all."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is going on, how much of it is done, and how much there is."""
+
+
+def refuse(problem: str) -> None:
+    """The report of those who need data without a fault."""
+    raise UserError(problem)
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 @dataclass(frozen=True)
@@ -15,22 +32,46 @@ class ViewRecipe:
     flip: bool = True  # mirror left to right with probability 1/2
     crop_padding: int = 4  # reflect the border by so many pixels, cut out the original size at random; 0 for none
     cutout: int = 16  # side of the square that a strong view blackens; 0 for none
+    policy: str | None = None  # AutoAugment policy of strong views, before the cutout: cifar10, svhn or imagenet
+    resized_crop: int | None = None  # instead of crop_padding: a random part (8 % to all), resized to this side
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training images with true labels, candidate sets or both; test images with true labels where there are any."""
+    """Training images with true labels, candidate sets or both; test images with true labels where there are any.
+
+    A feature table has `images` of shape `(N, d) float32`, and `mean` and `std` by column.
+    """
 
     name: str
     class_names: tuple[str, ...]
     images: np.ndarray  # (N, C, H, W) uint8
-    mean: tuple[float, ...]  # of pixel values in [0, 1], by channel
+    mean: tuple[float, ...]  # of pixel values in [0, 1], by channel: what the network's input is normalised with
     std: tuple[float, ...]
-    recipe: ViewRecipe
+    recipe: ViewRecipe = ViewRecipe()
     labels: np.ndarray | None = None  # (N,) int64; candidate sets are made from them, and training is measured by them
     candidates: np.ndarray | None = None  # (N, K) bool, if the data come with candidate sets
     test_images: np.ndarray | None = None  # (M, C, H, W) uint8
     test_labels: np.ndarray | None = None  # (M,) int64
+    initial_confidence: np.ndarray | None = None  # (N, K) float32 from votes: rows sum to one, zero outside candidates
+    groups: np.ndarray | None = None  # (K,) int64, the superclass of each class
+    file_names: tuple[str, ...] | None = None  # of the training images, where they come from files
+    notes: tuple[str, ...] = ()  # what a person should know before training, a sentence each
+
+    @property
+    def kind(self) -> Literal["images", "features"]:
+        return "features" if self.images.ndim == 2 else "images"
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample as the network sees it in evaluation."""
+        side = self.recipe.resized_crop
+        return tuple(self.images.shape[1:]) if side is None else (self.images.shape[1], side, side)
+
+    def measured(self) -> "Dataset":
+        """With mean and std of the training samples themselves, for data without constants of their own."""
+        mean, std = (column_statistics if self.kind == "features" else pixel_statistics)(self.images)
+        return replace(self, mean=mean, std=std)
 
     def limited(self, count: int | None) -> "Dataset":
         """The first images of each class, `count` in all; without true labels, images spread evenly over the set."""
@@ -39,15 +80,80 @@ class Dataset:
         if count > len(self.images):
             raise UserError(f"--limit {count} is more than the {len(self.images)} training images of {self.name}.")
         if self.labels is None:
-            keep = np.sort(draws(0, "limit").permutation(len(self.images))[:count])
-        else:
-            keep = _balanced(self.labels, count)
+            return self.taking(np.sort(draws(0, "limit").permutation(len(self.images))[:count]))
+        return self.taking(_balanced(self.labels, count))
+
+    def with_held_out(self, share: float, seed: int) -> "Dataset":
+        """A part of the training images as test images, if there are none but true labels to measure by.
+
+        The part is drawn by seed and within each class, so that rare classes are neither lost nor doubled.
+        """
+        if self.test_images is not None or self.labels is None or share == 0:
+            return self
+        held = _held_out(self.labels, share, seed)
+        kept = self.taking(np.flatnonzero(~held))
+        if not held.any() or not len(kept.images):
+            raise UserError(
+                f"{self.name} has {len(self.images)} images, too few to hold out {share:.0%} for testing: "
+                "give more, or set --data.test-share 0."
+            )
+        return replace(kept, test_images=self.images[held], test_labels=self.labels[held])
+
+    def taking(self, rows: np.ndarray) -> "Dataset":
+        """The training images at these positions, with all that belongs to them.
+
+        A stretch from the beginning is a view: images that are mapped from a file stay there.
+        """
+        leading = np.array_equal(rows, np.arange(len(rows)))
+
+        def some(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
         return replace(
             self,
-            images=self.images[keep],
-            labels=None if self.labels is None else self.labels[keep],
-            candidates=None if self.candidates is None else self.candidates[keep],
+            images=self.images[: len(rows)] if leading else self.images[rows],
+            labels=some(self.labels),
+            candidates=some(self.candidates),
+            initial_confidence=some(self.initial_confidence),
+            file_names=None if self.file_names is None else tuple(self.file_names[row] for row in rows),
         )
+
+
+def pixel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation by channel of `(N, C, H, W) uint8` as numbers in [0, 1].
+
+    Counting the 256 values in parts is exact and needs no second copy of the images, which may lie on disk.
+    """
+    counts = np.zeros((images.shape[1], 256), np.int64)
+    for start in range(0, len(images), 1000):
+        for channel, pixels in enumerate(images[start : start + 1000].swapaxes(0, 1)):
+            counts[channel] += np.bincount(pixels.ravel(), minlength=256)
+    values = np.arange(256) / 255
+    share = counts / counts.sum(1, keepdims=True)
+    mean = share @ values
+    variance = (share * (values - mean[:, None]) ** 2).sum(1)
+    return _numbers(mean), _numbers(np.sqrt(variance).clip(min=1e-3))  # one grey level everywhere has no spread
+
+
+def column_statistics(features: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation by column of `(N, d)`; a constant column counts as spread 1, so it becomes zero."""
+    spread = features.std(0, dtype=np.float64)
+    return _numbers(features.mean(0, dtype=np.float64)), _numbers(np.where(spread < 1e-12, 1.0, spread))
+
+
+def _numbers(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _held_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """`(N,) bool`: at random, the share of each class up to one more or less."""
+    held = np.zeros(len(labels), bool)
+    order = draws(seed, "held-out part").permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    # Along the samples sorted by class, one is held out whenever the share has summed up to the next whole number.
+    sums = np.floor(np.arange(len(labels) + 1) * share + 0.5)
+    held[order[np.diff(sums) > 0]] = True
+    return held
 
 
 def _balanced(labels: np.ndarray, count: int) -> np.ndarray:
