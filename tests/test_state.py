@@ -125,11 +125,11 @@ class TestMomentumCopy:
             assert a.equal(b)
 
 
-class LargestResult(TorchDispatchMode):
+class LargestResult(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The number of elements of the largest tensor that was made."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.elements = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]

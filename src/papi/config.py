@@ -5,6 +5,8 @@ options on the command line.
 """
 
 import dataclasses
+import json
+import re
 import types
 import typing
 from dataclasses import dataclass, field
@@ -25,19 +27,56 @@ MAX_SEED = 2**32 - 1  # the released code's candidate draw takes no larger seed
 T = TypeVar("T")
 
 
+CandidateKind = Literal["uniform", "hierarchical", "class-dependent", "uniform-sets", "instance-dependent", "noisy"]
+
+
 @dataclass(frozen=True)
 class CandidatesConfig:
-    """How candidate sets come about."""
+    """How candidate sets come about: from a file, with the data, or made from true labels."""
 
     flip_rate: Annotated[float, _DATA] = 0.5
     """Chance of each wrong label to be among the candidates, in [0, 1)."""
     seed: Annotated[int | None, _DATA] = None
     """Seed of the candidate sets. [default: the run's seed]"""
+    file: Annotated[Path | None, _DATA] = None
+    """Your candidate sets: csv, jsonl, parquet or npz. [default: those of the data, else they are made]"""
+    kind: Annotated[CandidateKind | None, _DATA] = None
+    """How sets are made from true labels. [default: uniform; hierarchical for cifar100-h]"""
+    groups: Annotated[Path | None, _DATA] = None
+    """hierarchical: a csv with the columns class and group. [default: the superclasses of the dataset]"""
+    matrix: Annotated[str | None, _DATA] = None
+    """class-dependent: 01, 02, 03, 04, pair, or a csv or npy file with K rows of K probabilities."""
+    noise_rate: Annotated[float, _DATA] = 0.2
+    """noisy: chance of the true label to be missing, in [0, 1]."""
+    annotator: Annotated[str, _DATA] = "small"
+    """instance-dependent: the network that is trained on the true labels and then asked what it would confuse."""
+    annotator_epochs: Annotated[int, _DATA] = 12
+    """instance-dependent: how long the annotator is trained."""
+    rule: Annotated[Literal["released", "paper"], _DATA] = "released"
+    """instance-dependent: rate x K x s up to 1, as in the released code, or s / max s, as in the paper."""
+    instance_rate: Annotated[float, _DATA] = 0.4
+    """instance-dependent, released rule: the expected number of wrong labels as a share of the classes."""
+    votes: Annotated[str, _DATA] = "union"
+    """How votes become candidate sets: union, at-least-N, or vaguest (the annotator who names most)."""
+    weigh_votes: Annotated[bool, _DATA, Parameter(negative="")] = False
+    """Let votes decide how likely each candidate is at the start."""
+    allow_missing_truth: Annotated[bool, _DATA, Parameter(negative="")] = False
+    """Accept rows of your file whose true label is not among their candidates."""
 
     def __post_init__(self) -> None:
         _require(0 <= self.flip_rate < 1, "--candidates.flip-rate", self.flip_rate, "a number in [0, 1)")
+        _require(0 <= self.noise_rate <= 1, "--candidates.noise-rate", self.noise_rate, "a number in [0, 1]")
+        _require(self.instance_rate > 0, "--candidates.instance-rate", self.instance_rate, "more than 0")
+        _require(self.annotator_epochs > 0, "--candidates.annotator-epochs", self.annotator_epochs, "1 or more")
+        fits = re.fullmatch(r"union|vaguest|at-least-[1-9]\d*", self.votes) is not None
+        _require(fits, "--candidates.votes", self.votes, "union, vaguest or like at-least-2")
         if self.seed is not None:
             _require(0 <= self.seed <= MAX_SEED, "--candidates.seed", self.seed, f"between 0 and {MAX_SEED}")
+        if self.file is not None and self.kind is not None:
+            raise UserError("--candidates.file and --candidates.kind exclude each other: sets are read or made.")
+        for name, kind in (("matrix", "class-dependent"), ("groups", "hierarchical")):
+            if getattr(self, name) is not None and self.kind != kind:
+                raise UserError(f"--candidates.{name} is for --candidates.kind {kind}: give both, or neither.")
 
 
 @dataclass(frozen=True)
@@ -96,9 +135,15 @@ class RunConfig:
     """All that decides a run."""
 
     data: Annotated[str, _DATA] = "fashion-mini"
-    """A dataset by name (see `papi datasets`), or an .npz file of your own."""
+    """A dataset by name (see `papi datasets`), or your own: a folder of images, or a file .npz, .csv, .mat …"""
     data_dir: Annotated[Path, _DATA] = Path("data")
     """Folder in which datasets lie."""
+    data_size: Annotated[int | None, _DATA, Parameter(name="--data.size")] = None
+    """Side in pixels to which your images are brought. [default: theirs if they share a small one, else 64]"""
+    data_split: Annotated[Literal["train", "test"], _DATA, Parameter(name="--data.split")] = "train"
+    """The published split of a known dataset to train on."""
+    data_test_share: Annotated[float, _DATA, Parameter(name="--data.test-share")] = 0.2
+    """Share to hold out for testing where there are true labels but no test images, in [0, 1)."""
     limit: Annotated[int | None, _DATA] = None
     """Train on so many images only, the same number of each class. [default: all]"""
     candidates: CandidatesConfig = field(default_factory=CandidatesConfig)
@@ -107,7 +152,7 @@ class RunConfig:
     option: Annotated[tuple[str, ...], _METHOD, Parameter(negative="", show_default=False)] = ()
     """A setting of the method as KEY=VALUE, repeatable; `papi methods NAME` lists them."""
     network: Annotated[str | None, _METHOD] = None
-    """Network: small or resnet18. [default: small; resnet18 with the preset paper]"""
+    """Network: small, resnet18, wide-resnet, or mlp for feature tables. [default: from the preset]"""
     preset: Annotated[str, _METHOD] = "quick"
     """Where unset values come from: quick (minutes on a CPU) or paper (the released settings)."""
     epochs: Annotated[int | None, _TRAINING] = None
@@ -127,6 +172,9 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         _require(0 <= self.seed <= MAX_SEED, "--seed", self.seed, f"between 0 and {MAX_SEED}")
+        _require(0 <= self.data_test_share < 1, "--data.test-share", self.data_test_share, "a number in [0, 1)")
+        if self.data_size is not None:
+            _require(4 <= self.data_size <= 1024, "--data.size", self.data_size, "between 4 and 1024 pixels")
         for name, least in (("limit", 2), ("epochs", 1), ("batch_size", 2), ("threads", 1)):
             value = getattr(self, name)
             if value is not None:
@@ -146,14 +194,16 @@ NO_EFFECT = {"data_dir", "threads", "device", "checkpoint", "preset"}
 
 def to_dict(config: Any) -> dict[str, Any]:
     """A config as JSON values."""
-    return {
-        key: str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
-        for key, value in dataclasses.asdict(config).items()
-    }
+    values = dataclasses.asdict(config)
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=str))  # tuples as lists, paths as texts
+    return plain
 
 
 def from_dict(values: dict[str, Any]) -> RunConfig:
     """The inverse of `to_dict`."""
+    sets = values.get("candidates", {})
+    paths = {name: Path(sets[name]) for name in ("file", "groups") if sets.get(name) is not None}
+    values = values | {"candidates": sets | paths}
     sections = {"candidates": CandidatesConfig, "optim": OptimConfig, "checkpoint": CheckpointConfig}
     convert = {"data_dir": Path, "option": tuple} | {name: lambda v, s=s: s(**v) for name, s in sections.items()}
     return RunConfig(**{key: convert.get(key, lambda v: v)(value) for key, value in values.items()})

@@ -3,9 +3,11 @@
 Everything is computed through log-softmax and in float32 or wider, so that logits of any size stay finite.
 """
 
+import math
+
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax
+from torch.nn.functional import log_softmax, one_hot
 
 
 def _wide(values: Tensor) -> Tensor:
@@ -25,7 +27,7 @@ def candidate_argmax(scores: Tensor, candidates: Tensor) -> Tensor:
 
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Mean over the batch of -Σ_j target_j log softmax(logits)_j."""
-    return -(target * log_softmax(logits, 1)).sum(1).mean()
+    return -(target * log_softmax(_wide(logits), 1)).sum(1).mean()
 
 
 def kl_divergence(target: Tensor, logits: Tensor) -> Tensor:
@@ -36,3 +38,72 @@ def kl_divergence(target: Tensor, logits: Tensor) -> Tensor:
 def mixed_kl_divergence(target: Tensor, partner: Tensor, share: float, logits: Tensor) -> Tensor:
     """share · KL(target ‖ s) + (1 - share) · KL(partner ‖ s) for a mixture of two samples (Eq. 6 of PaPi)."""
     return share * kl_divergence(target, logits) + (1 - share) * kl_divergence(partner, logits)
+
+
+def candidate_likelihood_loss(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Mean over the batch of -log Σ_{j in candidates} softmax(logits)_j: some candidate is the true label."""
+    within = log_softmax(_wide(logits), 1).masked_fill(~candidates, -torch.inf)
+    return -within.logsumexp(1).mean()
+
+
+def log_complement(logits: Tensor) -> Tensor:
+    """log(1 - softmax(logits)_j) for each class j, `(B, K)`.
+
+    1 - p loses all digits where p is near one. That is the case for the likeliest class alone: its complement is summed
+    from the other classes. All others have p ≤ 1/2, where log1p is exact.
+    """
+    log_probability = log_softmax(_wide(logits), 1)
+    likeliest = one_hot(logits.argmax(1), logits.shape[1]).bool()
+    others = log_probability.masked_fill(likeliest, -torch.inf).logsumexp(1, keepdim=True)
+    # Masked before the logarithm, too: the gradient of log(0) would spoil the row even where it is not taken.
+    return torch.where(likeliest, others, torch.log1p(-log_probability.exp().masked_fill(likeliest, 0.0)))
+
+
+def non_candidate_loss(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Mean over the batch of -Σ_{j not in candidates} log(1 - softmax(logits)_j); a full set adds nothing."""
+    return -log_complement(logits).masked_fill(candidates, 0.0).sum(1).mean()
+
+
+def leveraged_sigmoid(logits: Tensor, candidates: Tensor, weights: Tensor, beta: float) -> Tensor:
+    """Mean over the batch of Σ_{candidates} w σ(-r) + β Σ_{others} w σ(r), with weights w `(B, K)` and logits r."""
+    losses = torch.where(candidates, torch.sigmoid(-_wide(logits)), beta * torch.sigmoid(_wide(logits)))
+    return (weights * losses).sum(1).mean()
+
+
+def leveraged_cross_entropy(logits: Tensor, candidates: Tensor, weights: Tensor, beta: float) -> Tensor:
+    """Mean over the batch of -Σ_{candidates} w log p - β Σ_{others} w log(1 - p), with p = softmax(logits)."""
+    losses = torch.where(candidates, -log_softmax(_wide(logits), 1), -beta * log_complement(logits))
+    return (weights * losses).sum(1).mean()
+
+
+def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """Each query `(B, d)` has to find its own key `(B, d)` among the queue `(Q, d)`; all are unit vectors (MoCo)."""
+    query, key, queue = _wide(query), _wide(key), _wide(queue)
+    own = (query * key).sum(1, keepdim=True)
+    similarity = torch.cat([own, query @ queue.T], 1) / temperature
+    return -log_softmax(similarity, 1)[:, 0].mean()
+
+
+def supervised_contrastive(
+    query: Tensor, key: Tensor, queue: Tensor, labels: Tensor, queue_labels: Tensor, temperature: float
+) -> Tensor:
+    """Each query `(B, d)` is drawn to all that share its label, among queries, keys `(B, d)` and queue `(Q, d)`.
+
+    -log softmax of the similarities to all but the query itself, averaged over its positives, then over the batch.
+    `labels` `(B,)` count for queries and keys alike, so each query has one positive at least: its own key.
+    """
+    query = _wide(query)
+    others = torch.cat([query, _wide(key), _wide(queue)])
+    itself = torch.eye(len(query), len(others), dtype=torch.bool, device=query.device)
+    positive = (labels[:, None] == torch.cat([labels, labels, queue_labels])) & ~itself
+    similarity = (query @ others.T / temperature).masked_fill(itself, -torch.inf)
+    attraction = log_softmax(similarity, 1).masked_fill(~positive, 0.0).sum(1)
+    return -(attraction / positive.sum(1)).mean()
+
+
+def dirichlet_kl(alpha: Tensor) -> Tensor:
+    """Mean over the batch of KL(Dirichlet(alpha) ‖ Dirichlet(1, …, 1)), with alpha `(B, K)` positive."""
+    alpha = _wide(alpha)
+    total = alpha.sum(1, keepdim=True)
+    normalisers = torch.lgamma(total[:, 0]) - torch.lgamma(alpha).sum(1) - math.lgamma(alpha.shape[1])
+    return (normalisers + ((alpha - 1) * (torch.digamma(alpha) - torch.digamma(total))).sum(1)).mean()

@@ -28,3 +28,14 @@ def warmup_cosine(progress: Progress, warmup: float, floor: float) -> float:
     if position <= rising:
         return position / rising
     return floor + (1 - floor) * (1 + math.cos(math.pi * (position - rising) / (total - rising))) / 2
+
+
+def multistep(progress: Progress, milestones: tuple[float, ...], factor: float) -> float:
+    """1, times `factor` from the first epoch at or after each milestone on; milestones are shares of the run."""
+    passed = sum(progress.epoch >= milestone * progress.epochs for milestone in milestones)
+    return math.pow(factor, passed)
+
+
+def halving(progress: Progress, half_life: float) -> float:
+    """Half of what it was `half_life` epochs ago: a smooth decay that is constant within an epoch."""
+    return math.pow(0.5, progress.epoch / half_life)

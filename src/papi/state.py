@@ -1,8 +1,16 @@
-"""What a method remembers between steps. It is all persistent buffers, so checkpoints hold it without further code."""
+"""What a method remembers between steps.
+
+It is all persistent buffers and frozen weights, so checkpoints hold it without further code.
+"""
+
+import copy
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class Confidence(nn.Module):
@@ -53,3 +61,77 @@ class Prototypes(nn.Module):
         kept = momentum ** member.sum(0)
         # A new tensor, not an update in place: the loss of this step still refers to the old prototypes.
         self.value = normalize(kept[:, None] * self.value + share.T @ features.to(self.value.dtype))
+
+
+class FeatureQueue(nn.Module):
+    """The last `size` features `(size, d)` and their labels `(size,)`; new ones take the place of the oldest.
+
+    It starts full of random unit vectors under the label -1, which no sample has: they are never anyone's positives.
+    """
+
+    features: Tensor
+    labels: Tensor
+    pointer: Tensor
+
+    def __init__(self, size: int, dimensions: int) -> None:
+        super().__init__()
+        self.register_buffer("features", normalize(torch.randn(size, dimensions)))
+        self.register_buffer("labels", torch.full((size,), -1))
+        self.register_buffer("pointer", torch.tensor(0))
+
+    @torch.no_grad()
+    def push(self, features: Tensor, labels: Tensor) -> None:
+        """Take in `(B, d)` and `(B,)`, from the end on at the beginning again; of a larger batch the last remain."""
+        size = len(self.labels)
+        arrived = torch.arange(len(labels), device=labels.device)[-size:]
+        place = (self.pointer + arrived) % size
+        # New tensors, not an update in place: the loss of this step still refers to the old queue.
+        self.features = self.features.index_copy(0, place, features[arrived].to(self.features.dtype))
+        self.labels = self.labels.index_copy(0, place, labels[arrived])
+        self.pointer = (self.pointer + len(labels)) % size
+
+
+class MomentumCopy(nn.Module, Generic[M]):
+    """A second network whose weights follow those of the first slowly, without gradients.
+
+    Its batch-norm statistics are its own: they come from what passes through it, not from the first network.
+    """
+
+    value: M
+
+    def __init__(self, source: M) -> None:
+        super().__init__()
+        self.value = copy.deepcopy(source).requires_grad_(False)
+
+    @torch.no_grad()
+    def average(self, source: M, momentum: float) -> None:
+        """Move every weight: momentum · own + (1 - momentum) · source."""
+        for own, other in zip(self.value.parameters(), source.parameters(), strict=True):
+            own.lerp_(other, 1 - momentum)
+
+
+class Neighbours(nn.Module):
+    """The nearest others of each training sample, `(N, count) int64`: N x count numbers, never a graph of N x N."""
+
+    value: Tensor
+
+    def __init__(self, samples: int, count: int) -> None:
+        super().__init__()
+        self.register_buffer("value", torch.full((samples, min(count, samples - 1)), -1))
+
+    @torch.no_grad()
+    def find(self, features: Tensor, chunk: int = 512) -> None:
+        """Search by Euclidean distance between features `(N, D)`, with N x `chunk` distances in memory at a time."""
+        features = features - features.mean(0)  # distances stay, and their expanded form below rounds less
+        squares = features.square().sum(1)
+        for start in range(0, len(features), chunk):
+            part = features[start : start + chunk]
+            # |a - b|² less |a|², which does not change which b are nearest.
+            distances = torch.addmm(squares, part, features.T, alpha=-2)
+            distances[:, start:].fill_diagonal_(torch.inf)  # oneself is no neighbour
+            self.value[start : start + chunk] = distances.topk(self.value.shape[1], largest=False).indices
+
+    def adjacency(self, index: Tensor) -> Tensor:
+        """The `(B, B)` part of the graph that a batch sees: 1 / (count + 1) for oneself and each neighbour, else 0."""
+        linked = (self.value[index][:, :, None] == index).any(1)
+        return linked.fill_diagonal_(True) / (self.value.shape[1] + 1)

@@ -5,11 +5,14 @@ import dataclasses
 import inspect
 import sys
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from papi.methods import Method
 
 
 def methods(name: str | None = None, /) -> None:
@@ -24,14 +27,20 @@ def methods(name: str | None = None, /) -> None:
 
     console = Console(markup=False, highlight=False)
     if name is None:
-        table = Table("method", "what it is")
+        table = Table("method", "paper", "year", "views", "passes", "what it keeps")
         for each, kind in METHODS.items():
-            table.add_row(each, Text(_page(kind).splitlines()[0]))
+            views = ", ".join(_views(kind))
+            table.add_row(each, kind.paper or "–", str(kind.year or "–"), views, kind.passes, Text(kind.memory))
         console.print(table)
+        console.print("Passes through the encoder in a step: f forward, b backward.")
+        console.print("N images, K classes, projections of width d.")
         console.print("`papi methods NAME` describes one with its options; `papi train --method NAME` trains it.")
         return
     kind = find_method(name)
-    console.print(_page(kind))
+    console.print(_flowing(_page(kind)))
+    facts = {"views": ", ".join(_views(kind)), "encoder passes a step": kind.passes, "what it keeps": kind.memory}
+    console.print("\n" + "; ".join(f"{fact}: {value}" for fact, value in facts.items() if value) + ".")
+    console.print(f"\n{_flowing(inspect.getdoc(kind.Config) or '')}\n")
     table = Table("option", "default", "what it does", title=f"papi train --method {name} --option NAME=VALUE")
     texts = _field_docs(kind.Config)
     for field in dataclasses.fields(kind.Config):
@@ -39,9 +48,22 @@ def methods(name: str | None = None, /) -> None:
     console.print(table)
 
 
+def _views(kind: "type[Method]") -> tuple[str, ...]:
+    """Names of the views it wants by default. They depend on the settings alone, so no network has to be built."""
+    method = kind.__new__(kind)
+    method.config = kind.Config()
+    return method.views
+
+
 def _page(kind: type) -> str:
     """The docstring of the file a method lives in."""
     return inspect.getdoc(sys.modules[kind.__module__]) or inspect.getdoc(kind) or kind.__name__
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs as single lines, for the terminal to wrap; those with indented lines stay as they are."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(each if "\n " in f"\n{each}" else each.replace("\n", " ") for each in paragraphs)
 
 
 def _as_typed(value: Any) -> str:
@@ -52,11 +74,12 @@ def _as_typed(value: Any) -> str:
 
 
 def _field_docs(kind: type) -> dict[str, str]:
-    """The string below each field of a dataclass."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    texts = {}
-    for field, text in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
+    """The string below each field of a dataclass and of those it builds on."""
+    texts: dict[str, str] = {}
+    for part in reversed(kind.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(part))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, text in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
     return texts

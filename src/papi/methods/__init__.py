@@ -4,12 +4,28 @@ import importlib
 
 from papi.errors import UserError, unknown
 from papi.methods.base import Method
+from papi.methods.cc import CC
+from papi.methods.dpll import DPLL
+from papi.methods.lws import LWS
 from papi.methods.papi import PaPi
+from papi.methods.pico import PiCO
+from papi.methods.proden import PRODEN
+from papi.methods.rc import RC
+from papi.methods.supervised import Supervised
+from papi.methods.valen import VALEN
 
 __all__ = ["METHODS", "Method", "find_method"]
 
 METHODS: dict[str, type[Method]] = {
     "papi": PaPi,
+    "dpll": DPLL,
+    "pico": PiCO,
+    "valen": VALEN,
+    "proden": PRODEN,
+    "lws": LWS,
+    "rc": RC,
+    "cc": CC,
+    "supervised": Supervised,
 }
 
 

@@ -25,9 +25,17 @@ class Method(nn.Module):
     Config: ClassVar[type[Any]] = NoOptions
     """A frozen dataclass of the method's settings, with the defaults of its paper; `--option NAME=VALUE` sets one."""
 
+    paper: ClassVar[str] = ""
+    """Authors and place of publication, as `papi methods` lists them."""
+    year: ClassVar[int] = 0
+    passes: ClassVar[str] = ""
+    """Forward and backward passes through the encoder in a step, as "1f + 1b"."""
+    memory: ClassVar[str] = ""
+    """What it keeps between steps besides the network."""
+
     candidates: Tensor
 
-    def __init__(self, network: Network, candidates: Tensor, config: Any, truth: Tensor | None = None) -> None:
+    def __init__(self, network: Network, candidates: Tensor, config: Any) -> None:
         super().__init__()
         self.network = network
         self.config = config
@@ -49,6 +57,11 @@ class Method(nn.Module):
     @classmethod
     def needs_truth(cls, config: Any) -> bool:
         """Whether it is an oracle: then, and only then, the constructor gets `truth=` (the true labels, `(N,)`)."""
+        return False
+
+    @classmethod
+    def needs_shape(cls, config: Any) -> bool:
+        """Whether the constructor gets `shape=` (of one image, `(C, H, W)`)."""
         return False
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:

@@ -54,6 +54,10 @@ class PaPiConfig:
 
 class PaPi(Method):
     Config = PaPiConfig
+    paper = "Xia et al., CVPR"
+    year = 2023
+    passes = "4f + 3b"
+    memory = "N×K confidence, K×d prototypes"
     config: PaPiConfig
     confidence: Confidence
     prototypes: Prototypes

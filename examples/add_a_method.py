@@ -1,0 +1,35 @@
+"""A method of your own, without touching the package: the average of the losses of all candidates.
+
+Train it from here, or with every option of the command line:
+
+    python examples/add_a_method.py
+    PYTHONPATH=examples papi train --method add_a_method:AverageLoss
+"""
+
+from pathlib import Path
+
+from papi import run
+from papi.config import RunConfig
+from papi.engine import EpochEnded
+from papi.losses import soft_cross_entropy
+from papi.methods import Method
+from papi.types import Batch, Progress, StepOutput
+
+
+class AverageLoss(Method):
+    """Each candidate counts as much as any other, always: the simplest way to learn from candidate sets."""
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        logits = self.network(batch.views[0]).logits
+        target = batch.candidates / batch.candidates.sum(1, keepdim=True)
+        return StepOutput(soft_cross_entropy(logits, target), logits)
+
+
+def main(config: RunConfig, folder: Path) -> None:
+    for event in run.train(config, folder):
+        if isinstance(event, EpochEnded):
+            print(f"epoch {event.row['epoch'] + 1}: test accuracy {event.row['test_accuracy']:.1%}")
+
+
+if __name__ == "__main__":
+    main(RunConfig(method="add_a_method:AverageLoss", limit=2000, epochs=4), Path("runs/add_a_method"))

@@ -1,0 +1,69 @@
+"""DPLL: revisiting consistency regularization for deep partial-label learning (Wu et al., ICML 2022).
+
+Two forces. Whatever is not a candidate is surely wrong: push its probability down. And all views of an image should
+say the same: pull each towards one shared opinion, the geometric mean of what the views last said, restricted to the
+candidates. The pull comes in slowly, while the opinion is still close to uniform.
+
+Symbols: p confidence (the shared opinion), λ(t) consistency weight, S candidates, f logits of a view.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss
+from papi.methods.base import Method
+from papi.networks import Network
+from papi.schedules import ramp
+from papi.state import Confidence
+from papi.types import Batch, Progress, StepOutput
+
+_COMPOSITIONS = {"2SW": ("weak", "strong", "strong"), "3S": ("strong",) * 3, "3W": ("weak",) * 3}
+
+
+@dataclass(frozen=True)
+class DPLLConfig:
+    """The defaults are those of the released code.
+
+    The release computes log(1.0000001 - p), which stops at -15.9, has no gradient there, and is infinite in half
+    precision; here log(1 - p) is exact for logits of any size.
+    """
+
+    views: Literal["2SW", "3S", "3W"] = "2SW"
+    """Which views: weak and two strong ones, three strong, three weak. Non-candidates are pushed down on the first."""
+    consistency_weight: float = 1.0
+    """Weight λ of the pull towards the shared opinion after its ramp."""
+    ramp_epochs: float = 100.0
+    """Epochs over which that pull comes in; it is off in the first."""
+
+
+class DPLL(Method):
+    Config = DPLLConfig
+    paper = "Wu et al., ICML"
+    year = 2022
+    passes = "3f + 3b"
+    memory = "N×K confidence"
+    config: DPLLConfig
+    confidence: Confidence
+
+    def __init__(self, network: Network, candidates: Tensor, config: DPLLConfig) -> None:
+        super().__init__(network, candidates, config)
+        self.confidence = Confidence(candidates)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return _COMPOSITIONS[self.config.views]
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        logits = [self.network(view).logits for view in batch.views]  # one by one: batch-norm sees each view alone
+        target = self.confidence[batch.index]
+        consistency = torch.stack([kl_divergence(target, each) for each in logits]).sum()
+        exclusion = non_candidate_loss(logits[0], batch.candidates)
+        weight = self.config.consistency_weight * ramp(progress.epoch, self.config.ramp_epochs)
+        # The normalised geometric mean of softmaxes is the softmax of the mean logits. Used from the next epoch on.
+        opinion = candidate_softmax(torch.stack(logits).mean(0), batch.candidates)
+        self.confidence.replace(batch.index, opinion)
+        logs = {"loss_consistency": consistency, "loss_exclusion": exclusion}
+        return StepOutput(weight * consistency + exclusion, logits[0], logs=logs)

@@ -1,0 +1,61 @@
+"""LWS: the leveraged weighted loss (Wen et al., ICML 2021).
+
+Every class of every image is a yes/no question: candidates should score high, all others low. Weights say which
+candidate to believe in and which of the others is the most tempting mistake; both come from the network after each
+step. β leverages the two sides: how much pushing the others down counts against pulling candidates up.
+
+Symbols: w weights, g logits, ψ the binary loss (sigmoid or cross-entropy), β `beta`, Y candidates.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from papi.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
+from papi.methods.one_view import OneView, OneViewConfig
+from papi.networks import Network
+from papi.types import Batch, Progress, StepOutput
+
+
+@dataclass(frozen=True)
+class LWSConfig(OneViewConfig):
+    """The defaults are those of the released commands for CIFAR-10.
+
+    The release's sigmoid has no gradient where a logit is exactly 0, and its cross-entropy adds 1e-8 inside logarithms
+    and sums; here both are the plain functions, in a form that stays finite.
+    """
+
+    loss: Literal["sigmoid", "cross-entropy"] = "sigmoid"
+    """The binary loss ψ: `sigmoid` is bounded, `cross-entropy` the paper's alternative."""
+    beta: float = 1.0
+    """Weight of the classes that are not candidates, 1 or 2 in the paper; 0 ignores them."""
+
+
+class LWS(OneView):
+    Config = LWSConfig
+    paper = "Wen et al., ICML"
+    year = 2021
+    passes = "2f + 1b"
+    memory = "N×K weights"
+    config: LWSConfig
+    weights: Tensor
+
+    def __init__(self, network: Network, candidates: Tensor, config: LWSConfig) -> None:
+        super().__init__(network, candidates, config)
+        # Not a Confidence: the weights of the candidates sum to one in each row, and those of the others once more.
+        self.register_buffer("weights", torch.full(candidates.shape, 1 / candidates.shape[1]))
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        logits = self.network(batch.views[0]).logits
+        leveraged = leveraged_sigmoid if self.config.loss == "sigmoid" else leveraged_cross_entropy
+        return StepOutput(leveraged(logits, batch.candidates, self.weights[batch.index], self.config.beta), logits)
+
+    @torch.no_grad()
+    def after_step(self, batch: Batch, progress: Progress) -> None:
+        """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
+        logits, inside = self.network(batch.views[0]).logits, batch.candidates
+        # Outside a full set there is nothing to weigh: its second softmax is undefined, and nowhere taken.
+        weights = torch.where(inside, candidate_softmax(logits, inside), candidate_softmax(logits, ~inside))
+        self.weights[batch.index] = weights

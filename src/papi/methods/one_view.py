@@ -1,0 +1,26 @@
+"""What the methods that learn from a single view of each image share: the choice of that view."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from papi.methods.base import Method
+
+
+@dataclass(frozen=True)
+class OneViewConfig:
+    """Settings of every method with one view."""
+
+    view: Literal["weak", "plain"] = "weak"
+    """What it learns from: `weak` mirrors and shifts each image as PaPi does, so that a comparison is fair; `plain`
+    leaves images untouched, as the releases of these methods do."""
+
+
+class OneView(Method):
+    """A method whose batches hold one view, `batch.views[0]`."""
+
+    Config = OneViewConfig
+    config: OneViewConfig
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return (self.config.view,)

@@ -1,0 +1,132 @@
+"""PiCO: contrastive label disambiguation for partial-label learning (Wang et al., ICLR 2022).
+
+Images that are guessed to be of one class are pulled together in a projected space, against the rest of the batch and a
+long queue of earlier images. The prototype nearest to an image in that space says which of its candidates to believe
+(*confidence*), and the linear classifier learns from what is believed.
+
+Symbols: q query (weak view), k key (strong view, slowly following network), τ temperature, μ prototypes, φ confidence
+momentum, γ prototype momentum, λ weight of the contrastive loss.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from papi.errors import UserError
+from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
+from papi.methods.base import Method
+from papi.networks import Network
+from papi.schedules import linear
+from papi.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
+from papi.types import Batch, Progress, StepOutput
+
+_FIRST_EPOCH_MOMENTUM = 0.99
+
+
+@dataclass(frozen=True)
+class PiCOConfig:
+    """The defaults are those of the released code for CIFAR-10."""
+
+    warmup_epochs: float = 1.0
+    """Epochs in which a key is the only positive of its query and confidence stays as it is."""
+    contrastive_weight: float = 0.5
+    """Weight of the contrastive loss."""
+    temperature: float = 0.07
+    """Divides similarities in the contrastive loss; lower is sharper."""
+    prototype_momentum: float = 0.99
+    """How much of a prototype each new feature keeps."""
+    encoder_momentum: float = 0.999
+    """How much of the key network's weights each step keeps."""
+    confidence_momentum: tuple[float, float] = (0.95, 0.8)
+    """How much of the old confidence an update keeps, at the start and at the end of the run."""
+    queue: int = 8192
+    """How many earlier keys the contrastive loss compares with."""
+    positives: Literal["guess", "truth"] = "guess"
+    """Which images count as one class: by the classifier's guess, or by their true labels (PiCO-v2, an oracle)."""
+    guidance: Literal["prototypes", "classifier", "classifier-hard"] = "prototypes"
+    """What confidence moves towards: the candidate of the nearest prototype; the classifier's distribution over the
+    candidates (PiCO-v3, together with `positives=truth`); or only the best candidate of the classifier."""
+
+    def __post_init__(self) -> None:
+        if self.queue < 1:
+            raise UserError(f"--option queue must be 1 or more; got {self.queue}.")
+
+
+class PiCO(Method):
+    Config = PiCOConfig
+    paper = "Wang et al., ICLR"
+    year = 2022
+    passes = "2f + 1b"
+    memory = "N×K confidence, K×d prototypes, 8192×d queue, second network"
+    config: PiCOConfig
+    confidence: Confidence
+    prototypes: Prototypes
+    truth: Tensor | None
+
+    def __init__(self, network: Network, candidates: Tensor, config: PiCOConfig, truth: Tensor | None = None) -> None:
+        super().__init__(network, candidates, config)
+        assert (truth is not None) == self.needs_truth(config), "only an oracle gets true labels"
+        self.register_buffer("truth", truth, persistent=False)
+        self.confidence = Confidence(candidates)
+        self.prototypes = Prototypes(candidates.shape[1], network.projection)
+        self.queue = FeatureQueue(config.queue, network.projection)
+        self.key_network = MomentumCopy(network)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("weak", "strong")
+
+    @classmethod
+    def projects(cls, config: PiCOConfig) -> bool:
+        return True
+
+    @classmethod
+    def needs_truth(cls, config: PiCOConfig) -> bool:
+        return config.positives == "truth"
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        features, logits = self.network(batch.views[0])
+        query = self.network.project(features)
+        guess = candidate_argmax(logits.detach(), batch.candidates)
+        labels = guess if self.truth is None else self.truth[batch.index]
+        scores = self.prototypes.scores(query.detach())  # before this step's update
+        self.prototypes.average(query.detach(), guess, self.config.prototype_momentum)
+        key = self.embed_key(batch.views[1])
+
+        if progress.epochs_done < self.config.warmup_epochs:
+            contrastive = info_nce(query, key, self.queue.features, self.config.temperature)
+        else:
+            belief = self.belief(logits.detach(), scores, batch.candidates)
+            self.confidence.average(batch.index, belief, self.confidence_momentum(progress))
+            contrastive = supervised_contrastive(
+                query, key, self.queue.features, labels, self.queue.labels, self.config.temperature
+            )
+        self.queue.push(key, labels)
+
+        classification = soft_cross_entropy(logits, self.confidence[batch.index])
+        loss = classification + self.config.contrastive_weight * contrastive
+        logs = {"loss_classification": classification, "loss_contrastive": contrastive}
+        return StepOutput(loss, logits, scores, logs)
+
+    @torch.no_grad()
+    def embed_key(self, images: Tensor) -> Tensor:
+        """Unit vectors `(B, d)` of the key network, which first takes a step towards the query network."""
+        self.key_network.average(self.network, self.config.encoder_momentum)
+        network = self.key_network.value
+        return network.project(network.encoder(images))
+
+    def belief(self, logits: Tensor, scores: Tensor, candidates: Tensor) -> Tensor:
+        """What the confidence of a batch moves towards, `(B, K)`."""
+        if self.config.guidance == "classifier":
+            return candidate_softmax(logits, candidates)
+        deciding = scores if self.config.guidance == "prototypes" else logits
+        return one_hot(candidate_argmax(deciding, candidates), candidates.shape[1]).to(deciding.dtype)
+
+    def confidence_momentum(self, progress: Progress) -> float:
+        """The release sets it after each epoch, for the next: it lags by one, and the first epoch has its own."""
+        if progress.epoch == 0:
+            return _FIRST_EPOCH_MOMENTUM
+        return linear(*self.config.confidence_momentum, (progress.epoch - 1) / progress.epochs)

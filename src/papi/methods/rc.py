@@ -1,0 +1,52 @@
+"""RC: the risk-consistent method (Feng et al., NeurIPS 2020).
+
+If candidate sets are drawn uniformly from all sets that hold the true label, the ordinary classification risk is a
+weighted sum of losses over the candidates, and the weights are the true posterior restricted to them. The classifier
+stands in for that posterior: each image is weighted by what the network, just improved on it, says about it.
+
+Symbols: w confidence (the weights p(y = i | x) / Σ_{j in Y} p(y = j | x)), f logits, Y candidates.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from papi.losses import candidate_softmax, soft_cross_entropy
+from papi.methods.one_view import OneView, OneViewConfig
+from papi.networks import Network
+from papi.state import Confidence
+from papi.types import Batch, Progress, StepOutput
+
+
+@dataclass(frozen=True)
+class RCConfig(OneViewConfig):
+    """No settings of its own.
+
+    The release divides by the candidates' total probability, and a row stays undefined for good once that underflows;
+    here the softmax is taken over the candidates alone. It also normalises the rows of all images in every step, which
+    changes none of them: here only the batch is touched.
+    """
+
+
+class RC(OneView):
+    Config = RCConfig
+    paper = "Feng et al., NeurIPS"
+    year = 2020
+    passes = "2f + 1b"
+    memory = "N×K confidence"
+    confidence: Confidence
+
+    def __init__(self, network: Network, candidates: Tensor, config: RCConfig) -> None:
+        super().__init__(network, candidates, config)
+        self.confidence = Confidence(candidates)
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        logits = self.network(batch.views[0]).logits
+        return StepOutput(soft_cross_entropy(logits, self.confidence[batch.index]), logits)
+
+    @torch.no_grad()
+    def after_step(self, batch: Batch, progress: Progress) -> None:
+        """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
+        logits = self.network(batch.views[0]).logits
+        self.confidence.replace(batch.index, candidate_softmax(logits, batch.candidates))

@@ -1,0 +1,143 @@
+"""VALEN: variational label enhancement for instance-dependent partial-label learning (Xu et al., NeurIPS 2021).
+
+After a warm-up, a second network infers how much each label describes an image: a Dirichlet distribution whose samples
+must explain the pixels, the candidate set and which images are neighbours in feature space. The classifier learns from
+these distributions, and they learn from the classifier.
+
+Symbols: o what the classifier believes (*confidence*), d inferred *distribution*, α, β, γ, θ the four weights below, A
+graph of nearest neighbours. It needs N×k numbers for the neighbours of all samples; the graph (N×N) is never built.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Dirichlet
+from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss
+
+from papi.errors import UserError
+from papi.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy
+from papi.methods.one_view import OneView, OneViewConfig
+from papi.networks import Network
+from papi.randomness import seed_torch
+from papi.state import Confidence, Neighbours
+from papi.types import Batch, Progress, StepOutput
+
+
+@dataclass(frozen=True)
+class VALENConfig(OneViewConfig):
+    """The defaults are those of the released code for CIFAR-10 with instance-dependent candidates.
+
+    The release takes the labels with o > 0 for the candidates, so one that once underflows is lost for good; here the
+    candidate sets are the mask. It copies the network to the encoder for some datasets only; here always.
+    """
+
+    warmup_epochs: int = 10
+    """Epochs in which the classifier learns alone, as in PRODEN."""
+    neighbours: int = 3
+    """How many nearest images each image is linked to (k)."""
+    reconstruction_weight: float = 1.0
+    """Weight α of explaining pixels, candidates and neighbours."""
+    prior_weight: float = 0.1
+    """Weight β of staying close to the uniform Dirichlet distribution."""
+    distribution_weight: float = 10.0
+    """Weight γ of the second network's cross-entropy with what the classifier believes."""
+    prediction_weight: float = 1.0
+    """Weight θ of the classifier's cross-entropy with the inferred distributions."""
+    correction: float = 0.2
+    """Share of the sampled distribution in the classifier's target; the rest is what the classifier believed before."""
+
+    def __post_init__(self) -> None:
+        if self.warmup_epochs < 0 or self.neighbours < 0:
+            got = f"{self.warmup_epochs} and {self.neighbours}"
+            raise UserError(f"--option warmup_epochs and neighbours must be zero or more; got {got}.")
+
+
+class VALEN(OneView):
+    Config = VALENConfig
+    paper = "Xu et al., NeurIPS"
+    year = 2021
+    passes = "1f + 1b, after the warm-up 2f + 2b"
+    memory = "2 N×K confidence, N×k neighbours, second network, decoder"
+    config: VALENConfig
+    confidence: Confidence
+
+    def __init__(self, network: Network, candidates: Tensor, config: VALENConfig, shape: tuple[int, ...]) -> None:
+        super().__init__(network, candidates, config)
+        samples, classes = candidates.shape
+        pixels = math.prod(shape)
+        self.confidence = Confidence(candidates)
+        self.distribution = Confidence(candidates)
+        self.neighbours = Neighbours(samples, config.neighbours)
+        self.encoder = copy.deepcopy(network)
+        self.decoder = nn.Sequential(nn.Linear(classes, pixels), nn.ReLU(), nn.Linear(pixels, pixels))
+
+    @classmethod
+    def needs_shape(cls, config: Any) -> bool:
+        """Whether the constructor gets `shape=` (of one image, `(C, H, W)`): the decoder paints images."""
+        return True
+
+    def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
+        """After the warm-up: find neighbours, and let encoder and distributions start from what is learned so far."""
+        if progress.epoch != self.config.warmup_epochs:
+            return False
+        self.network.eval()  # the release stays in training mode, where the features of a sample depend on its batch
+        with torch.no_grad():
+            self.neighbours.find(torch.cat([self.network(batch.views[0]).features for batch in batches()]))
+        self.network.train()
+        self.encoder.load_state_dict(self.network.state_dict())
+        self.distribution.value.copy_(self.confidence.value)
+        seed_torch(progress.seed, "decoder")
+        for layer in self.decoder:  # anew, because weight decay has acted on it while it was idle
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_normal_(layer.weight)
+                nn.init.constant_(layer.bias, 0.01)
+        return True
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        logits = self.network(batch.views[0]).logits
+        believed = self.confidence[batch.index]
+        # Used from the next epoch on, so it makes no difference that the release does this after the optimizer's step.
+        self.confidence.replace(batch.index, candidate_softmax(logits.detach(), batch.candidates))
+        if progress.epoch < self.config.warmup_epochs:
+            return StepOutput(soft_cross_entropy(logits, believed), logits)
+
+        inferred = self.encoder(batch.views[0]).logits
+        inferred = inferred.to(torch.promote_types(inferred.dtype, torch.float32))
+        sample = self.sample(inferred, batch.candidates)
+        reconstruction = self.reconstruction(sample, batch)
+        # exp(logits / 4) within [0.01, 30]; the bounds come before the exponential, which could overflow.
+        prior = dirichlet_kl((inferred / 4).clamp(math.log(0.01), math.log(30)).exp())
+        distribution = soft_cross_entropy(inferred, believed)
+        prediction = soft_cross_entropy(logits, self.distribution[batch.index])
+        inside = sample.detach() * batch.candidates
+        revised = inside / inside.sum(1, keepdim=True)
+        self.distribution.replace(batch.index, believed.lerp(revised, self.config.correction))
+        loss = (
+            self.config.reconstruction_weight * reconstruction
+            + self.config.prior_weight * prior
+            + self.config.distribution_weight * distribution
+            + self.config.prediction_weight * prediction
+        )
+        logs = {"loss_reconstruction": reconstruction, "loss_prior": prior}
+        return StepOutput(loss, logits, logs=logs | {"loss_distribution": distribution, "loss_prediction": prediction})
+
+    def sample(self, logits: Tensor, candidates: Tensor) -> Tensor:
+        """A draw `(B, K)` from Dir(softmax over the candidates + 0.01), with gradient but for the normaliser."""
+        inside = log_softmax(logits, 1).masked_fill(~candidates, -torch.inf)
+        concentration = (inside - inside.detach().logsumexp(1, keepdim=True)).exp() + 0.01
+        # Unchecked: the check would wait for the device, and the engine finds a loss that is not finite.
+        drawn: Tensor = Dirichlet(concentration, validate_args=False).rsample()
+        return drawn
+
+    def reconstruction(self, sample: Tensor, batch: Batch) -> Tensor:
+        """How badly the sampled distributions `(B, K)` explain pixels, candidates and neighbours."""
+        pixels = mse_loss(self.decoder(sample), batch.views[0].flatten(1))
+        labels = binary_cross_entropy_with_logits(sample, batch.candidates.to(sample.dtype))
+        adjacency = self.neighbours.adjacency(batch.index).to(sample.dtype)
+        graph = mse_loss((sample @ sample.T).sigmoid().softmax(1), adjacency)
+        return 0.01 * pixels + 0.01 * labels + graph
