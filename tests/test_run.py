@@ -150,7 +150,7 @@ def test_a_finished_run_is_not_trained_again(toy_dataset: Dataset, tmp_path: Pat
 
 def test_another_config_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
     train(toy_dataset, tmp_path)
-    with pytest.raises(UserError, match=r"optim\.lr is 0\.3 here and 0\.1 there"):
+    with pytest.raises(UserError, match=r"optim\.lr is 0\.3 here and 0\.05 there"):
         train(toy_dataset, tmp_path, replace(CONFIG, optim=OptimConfig(lr=0.3)))
 
 

@@ -59,7 +59,7 @@ def test_the_same_command_again_does_nothing(toy_npz: Path, tmp_path: Path) -> N
     ("arguments", "says"),
     [
         (["--data", "fashon-mini"], "did you mean 'fashion-mini'"),
-        (["--data", "missing.npz"], "cannot be read"),
+        (["--data", "missing.npz"], "does not exist"),
         (["--method", "pappi"], "did you mean 'papi'"),
         (["--network", "smal"], "did you mean 'small'"),
         (["--preset", "quik"], "did you mean 'quick'"),

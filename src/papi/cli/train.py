@@ -42,7 +42,11 @@ def train(
     console = Console(markup=False, highlight=False)
     with stop_signals() as received, progress_bar(console) as bar:
         task = bar.add_task("reading data", total=None)
-        for event in run.train(config, folder, stop_requested=lambda: bool(received)):
+
+        def prepare(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        for event in run.train(config, folder, stop_requested=lambda: bool(received), progress=prepare):
             if isinstance(event, run.Started):
                 announce(console, event, folder)
                 done = event.epoch * event.steps + event.step
