@@ -11,6 +11,14 @@ from papi.data.dataset import Dataset, ViewRecipe
 torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test touches the cache of the person who runs it."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("PAPI_CACHE", str(folder))
+    return folder
+
+
 @pytest.fixture
 def toy_dataset() -> Dataset:
     return make_toy_dataset()

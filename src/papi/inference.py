@@ -10,8 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
+from papi.data.feature_views import normaliser
 from papi.data.readers import as_image_array
-from papi.data.views import Normalise
 from papi.engine import evaluate
 from papi.errors import UserError
 from papi.networks import Network, build
@@ -23,7 +23,7 @@ class ModelCard:
 
     network: str
     class_names: tuple[str, ...]
-    shape: tuple[int, int, int]  # C, H, W of an image
+    shape: tuple[int, ...]  # C, H, W of an image, or the number of features
     mean: tuple[float, ...]
     std: tuple[float, ...]
     projects: bool
@@ -38,13 +38,13 @@ def save_model(file: Path, network: Network, card: ModelCard) -> None:
 
 
 class Model:
-    """A trained classifier. Images are `uint8`: `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`."""
+    """A trained classifier. Images are `uint8`: `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`; features `(N, d)`."""
 
     def __init__(self, network: Network, card: ModelCard, device: torch.device) -> None:
         self.network = network.to(device).eval()
         self.card = card
         self.device = device
-        self._normalise = Normalise(card.mean, card.std, device)
+        self._normalise = normaliser(card.shape, card.mean, card.std, device)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -64,11 +64,14 @@ class Model:
         return evaluate(self.network, self._tensor(images), self._normalise).embedding.numpy()
 
     def _tensor(self, images: np.ndarray) -> torch.Tensor:
-        array = as_image_array(np.asarray(images), "the images")
+        if len(self.card.shape) == 1:
+            array = np.asarray(images, np.float32)
+            axes = "features"
+        else:
+            array = as_image_array(np.asarray(images), "the images")
+            axes = "channels, height, width"
         if array.shape[1:] != self.card.shape:
-            raise UserError(
-                f"the images are {array.shape[1:]} (channels, height, width): this model takes {self.card.shape}."
-            )
+            raise UserError(f"the samples are {array.shape[1:]} ({axes}): this model takes {self.card.shape}.")
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
 

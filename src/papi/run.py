@@ -12,24 +12,27 @@ from typing import Any
 import numpy as np
 import torch
 
-from papi import checkpoint, engine
+from papi import checkpoint, engine, preparation
 from papi.config import RunConfig, parse_options, to_dict
 from papi.data import candidates as generators
-from papi.data import sources
-from papi.data.dataset import Dataset
+from papi.data.dataset import Dataset, silent
+from papi.data.dataset import Progress as PreparationProgress
+from papi.data.feature_views import normaliser, views_of
 from papi.data.loader import Loader
-from papi.data.views import Normalise, Views
+from papi.data.views import Normalise
 from papi.engine import EpochEnded, Snapshot, Stepped
 from papi.errors import UserError
 from papi.evaluator import Evaluator
 from papi.inference import ModelCard, save_model
 from papi.methods import find_method
 from papi.methods.base import Method
-from papi.networks import build
+from papi.networks import build, require_fitting
 from papi.optim import build_optimizer, learning_rate
 from papi.presets import complete
 from papi.randomness import seed_torch
 from papi.runfolder import RunFolder, identity_hash
+
+HASHED_SAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Started:
     epoch: int  # where training begins: at zero, or where an earlier part ended
     step: int
     steps: int  # in an epoch
-    problems: tuple[str, ...]  # files that had to be passed over
+    problems: tuple[str, ...]  # what a person should know: of the data, and files that had to be passed over
 
 
 @dataclass(frozen=True)
@@ -79,17 +82,19 @@ def _never() -> bool:
     return False
 
 
-def train(config: RunConfig, path: Path, stop_requested: Callable[[], bool] = _never) -> Iterator[Event]:
-    """Read the data a config names, make candidate sets, and fit in the folder `path`."""
-    config = complete(config)
-    dataset = sources.load(config.data, config.data_dir).limited(config.limit)
-    candidates = dataset.candidates
+def train(
+    config: RunConfig, path: Path, stop_requested: Callable[[], bool] = _never, progress: PreparationProgress = silent
+) -> Iterator[Event]:
+    """Read the data a config names, make candidate sets, and fit in the folder `path`.
+
+    `progress` hears of what takes its time before training: decoding images, training an annotator.
+    """
+    dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
+    config = complete(preparation.settled(config, dataset))
+    candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
     if candidates is None:
-        assert dataset.labels is not None, "readers require candidates or labels"
-        assert config.candidates.seed is not None
-        candidates = generators.uniform(
-            dataset.labels, len(dataset.class_names), config.candidates.flip_rate, config.candidates.seed
-        )
+        yield Stopped(0, 0)
+        return
     yield from fit(dataset, candidates, config, RunFolder(path), stop_requested)
 
 
@@ -105,7 +110,7 @@ def fit(
     device = _find_device(config.device)
     method_class = find_method(config.method)
     method_config = parse_options(method_class.Config, config.options)
-    identity = _identity(config, asdict(method_config), candidates)
+    identity = _identity(config, asdict(method_config), dataset, candidates)
     if folder is not None:
         folder.refuse_other_run(identity)
         summary = folder.read_summary()
@@ -122,7 +127,7 @@ def fit(
         state, problems = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), device)
         folder.write_rows(state["rows"] if state else [])
 
-    normalise = Normalise(dataset.mean, dataset.std, device)
+    normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
     loader = _build_loader(method, dataset, config, normalise, device)
     evaluator = Evaluator(dataset, normalise, device)
     yield Started(
@@ -135,7 +140,7 @@ def fit(
         epoch=state["epoch"] if state else 0,
         step=state["step"] if state else 0,
         steps=len(loader),
-        problems=tuple(problems),
+        problems=(*dataset.notes, *problems),
     )
     for event in engine.fit(
         method,
@@ -172,11 +177,16 @@ def fit(
     yield Finished(summary, method=method)
 
 
-def _identity(config: RunConfig, method_config: dict[str, Any], candidates: np.ndarray) -> dict[str, Any]:
-    """All that decides the result of a run, as JSON values."""
+def _identity(
+    config: RunConfig, method_config: dict[str, Any], dataset: Dataset, candidates: np.ndarray
+) -> dict[str, Any]:
+    """All that decides the result of a run, as JSON values. Data are told by a hash of their sets and some samples."""
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in method_config.items()}
-    sets = hashlib.sha256(np.packbits(candidates).tobytes()).hexdigest()
-    return to_dict(config) | {"option": options, "candidate_sets": sets}
+    content = hashlib.sha256(np.packbits(candidates).tobytes())
+    content.update(dataset.images[:: max(1, len(candidates) // HASHED_SAMPLES)].tobytes())
+    if dataset.initial_confidence is not None:
+        content.update(dataset.initial_confidence.tobytes())
+    return to_dict(config) | {"option": options, "data_hash": content.hexdigest()}
 
 
 def _prepare(
@@ -216,6 +226,7 @@ def _build_method(
     config: RunConfig,
     device: torch.device,
 ) -> Method:
+    require_fitting(_known(config.network), dataset.kind)
     seed_torch(config.seed, "network")
     network = build(
         _known(config.network),
@@ -223,14 +234,19 @@ def _build_method(
         len(dataset.class_names),
         project=method_class.projects(method_config),
     )
-    truth = {}
+    extras: dict[str, Any] = {}
     if method_class.needs_truth(method_config):
         if dataset.labels is None:
             raise UserError(
                 f"--method {config.method} with these options needs true labels, and {dataset.name} has none."
             )
-        truth["truth"] = torch.from_numpy(dataset.labels)
-    return method_class(network, torch.from_numpy(candidates), method_config, **truth).to(device)
+        extras["truth"] = torch.from_numpy(dataset.labels)
+    if method_class.needs_shape(method_config):
+        extras["shape"] = dataset.images.shape[1:]
+    method = method_class(network, torch.from_numpy(candidates), method_config, **extras)
+    if dataset.initial_confidence is not None and method.confidence is not None:
+        method.confidence.replace(torch.arange(len(candidates)), torch.from_numpy(dataset.initial_confidence))
+    return method.to(device)
 
 
 def _build_loader(
@@ -239,7 +255,7 @@ def _build_loader(
     return Loader(
         torch.from_numpy(np.ascontiguousarray(dataset.images)).to(device),
         method.candidates,
-        Views(dataset.recipe),
+        views_of(dataset),
         normalise,
         method.views,
         batch_size=_known(config.batch_size),
@@ -260,11 +276,10 @@ def _find_device(name: str) -> torch.device:
 
 
 def _card(config: RunConfig, dataset: Dataset, method: Method) -> ModelCard:
-    channels, height, width = dataset.images.shape[1:]
     return ModelCard(
         network=_known(config.network),
         class_names=dataset.class_names,
-        shape=(channels, height, width),
+        shape=dataset.input_shape,
         mean=dataset.mean,
         std=dataset.std,
         projects=method.network.projector is not None,

@@ -29,6 +29,14 @@ def wait_for(file: Path, seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
+def inode(file: Path) -> int | None:
+    """Which file it is; None in the moment between two renames."""
+    try:
+        return file.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
 def test_train_says_what_came_out_and_what_to_do_next(toy_npz: Path, tmp_path: Path) -> None:
     done = papi("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 2, *OPTIONS)
     assert done.returncode == 0, done.stderr
@@ -119,9 +127,9 @@ def test_signals_save_and_the_run_goes_on(toy_npz: Path, tmp_path: Path, number:
     assert "Continue with:" in output
     assert not (folder / "summary.json").exists()
 
+    before = inode(folder / "checkpoint.pt")
     second = start(*common, "--out", folder)
-    before = (folder / "checkpoint.pt").stat().st_mtime_ns
-    while (folder / "checkpoint.pt").stat().st_mtime_ns == before:
+    while inode(folder / "checkpoint.pt") in (before, None):
         time.sleep(0.01)
     second.kill()
     second.communicate(timeout=60)

@@ -1,28 +1,136 @@
-"""`papi datasets`: what can be trained on by name, and whether it is on this machine."""
+"""`papi datasets`: what can be trained on by name, whether it is on this machine, and how to get it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import App, Parameter
 from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from papi.data.published import Source
+
+datasets = App(name="datasets", help="List the known datasets and whether they are on this machine; download them.")
+
+_DataDir = Annotated[Path, Parameter(help="Folder in which datasets lie.")]
 
 
-def datasets(*, data_dir: Path = Path("data")) -> None:
-    """List the known datasets and whether they are on this machine.
+@datasets.default
+def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> None:
+    """List the known datasets and whether they are on this machine, or tell all about one.
 
     Parameters
     ----------
-    data_dir
-        Folder in which datasets lie.
+    name
+        A dataset of the list. [default: list all]
     """
     from papi.data.sources import SOURCES
+    from papi.errors import unknown
 
     console = Console(markup=False, highlight=False)
-    table = Table("name", "what it is", "classes", "licence", "here")
-    for name, source in SOURCES.items():
-        here = source.find(data_dir) is not None
-        table.add_row(name, source.title, str(len(source.class_names)), source.licence, Text("yes" if here else "no"))
-    console.print(table)
-    for name, source in SOURCES.items():
+    if name is not None:
+        if name not in SOURCES:
+            raise unknown("dataset", name, SOURCES)
+        _describe(console, name, SOURCES[name], data_dir)
+        return
+    table = Table(box=None, padding=(0, 1))
+    for column in ("name", "samples", "size", "classes", "licence", "here"):
+        table.add_column(column, no_wrap=True, header_style="bold")
+    absent = {}
+    for each, source in SOURCES.items():
         if source.find(data_dir) is None:
-            console.print(f"{name}: {source.hint}.", soft_wrap=True)
+            absent[each] = source
+        here = "no" if each in absent else "yes"
+        table.add_row(each, _counts(source), _shape(source), str(source.classes), source.licence, here)
+    console.print(table)
+    console.print("`papi datasets NAME` tells all about one; `papi train --data NAME` trains on it.")
+    if offered := [each for each, source in absent.items() if source.remotes]:
+        console.print(f"`papi datasets get NAME` downloads {', '.join(offered)}.", soft_wrap=True)
+
+
+def _counts(source: "Source") -> str:
+    return " + ".join(f"{count:,}" for count in source.counts if count)
+
+
+def _shape(source: "Source") -> str:
+    return "x".join(map(str, source.shape))
+
+
+def _describe(console: Console, name: str, source: "Source", data_dir: Path) -> None:
+    """All that the table of datasets knows about one."""
+    found = source.find(data_dir)
+    numbers = {"mean": source.mean, "std": source.std}
+    facts = {
+        "what it is": source.title,
+        "published at": source.published,
+        "licence": source.licence,
+        "samples": f"{_counts(source)} of {_shape(source)}",
+        "classes": f"{source.classes} {', '.join(source.class_names)}",
+        **{key: ", ".join(map(str, value)) or "computed from the data" for key, value in numbers.items()},
+        "views": _views(source),
+        "here": str(found) if found else f"no: {source.hint(name, data_dir)}",
+    }
+    for fact, value in facts.items():
+        console.print(f"{fact + ':':13} {value.strip()}", soft_wrap=True)
+    for remote in source.remotes:
+        console.print(f"{'file:':13} {remote.target} from {remote.url}, MD5 {remote.md5}", soft_wrap=True)
+
+
+def _views(source: "Source") -> str:
+    """The views in words."""
+    if len(source.shape) == 1:
+        return "weak: noise; strong: more noise, some features left out"
+    recipe = source.recipe
+    weak = [
+        f"a random part resized to {recipe.resized_crop}" if recipe.resized_crop else "",
+        "mirror" if recipe.flip else "",
+        f"crop with padding {recipe.crop_padding}" if recipe.crop_padding else "",
+    ]
+    strong = [
+        f"AutoAugment {recipe.policy}" if recipe.policy else "",
+        f"cutout {recipe.cutout}" if recipe.cutout else "",
+    ]
+    return f"weak: {', '.join(filter(None, weak)) or 'untouched'}; strong: also {', '.join(filter(None, strong))}"
+
+
+@datasets.command
+def get(name: str, /, *, data_dir: _DataDir = Path("data")) -> None:
+    """Download a dataset: goes on where an earlier download broke off, and checks what arrives.
+
+    Parameters
+    ----------
+    name
+        A dataset of the list.
+    """
+    from papi.data.download import fetch
+    from papi.data.sources import SOURCES
+    from papi.errors import UserError, unknown
+
+    if name not in SOURCES:
+        raise unknown("dataset", name, SOURCES)
+    source = SOURCES[name]
+    console = Console(markup=False, highlight=False)
+    found = source.find(data_dir)
+    if found is not None:
+        console.print(f"{name} is here already: {found}", soft_wrap=True)
+        return
+    if not source.remotes:
+        raise UserError(f"{name} cannot be downloaded: {source.hint(name, data_dir)}.")
+    with _bar(console) as bar:
+        for remote in source.remotes:
+            task = bar.add_task(Path(remote.target).name, total=None)
+            fetch(remote, data_dir, lambda done, total, t=task: bar.update(t, completed=done, total=total or None))  # type: ignore[misc]
+    _conclude(console, name, source, data_dir)
+
+
+def _conclude(console: Console, name: str, source: "Source", data_dir: Path) -> None:
+    found = source.find(data_dir)
+    assert found is not None, "all its files have just been put there"
+    console.print(f"{name} is ready: {found}", soft_wrap=True)
+    console.print(f"Licence: {source.licence} ({source.published})", soft_wrap=True)
+
+
+def _bar(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    return Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)

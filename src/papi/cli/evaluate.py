@@ -1,5 +1,6 @@
 """`papi evaluate`: how good a trained model is, class by class."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,16 +29,18 @@ def evaluate(
     data_dir
         Folder in which datasets lie. [default: that of the run]
     """
-    from papi.data import sources
+    from papi.config import from_dict
     from papi.inference import load
     from papi.metrics import accuracy
+    from papi.preparation import load_dataset
     from papi.runfolder import RunFolder
 
     record = RunFolder(run).read_config()
     if record is None:
         raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
     model = load(run)
-    dataset = sources.load(data or record["config"]["data"], data_dir or Path(record["config"]["data_dir"]))
+    config = from_dict(record["config"])
+    dataset = load_dataset(replace(config, data=data or config.data, data_dir=data_dir or config.data_dir))
     if dataset.test_images is None or dataset.test_labels is None:
         raise UserError(f"{dataset.name} has no test images with true labels: there is nothing to measure on.")
     if dataset.class_names != model.class_names:

@@ -68,9 +68,10 @@ def train(
 
 def default_folder(config: RunConfig) -> Path:
     """A folder that tells its main settings."""
-    data = Path(config.data).stem if config.data.endswith(".npz") else config.data
-    method = config.method.rpartition(":")[2]
-    return Path("runs") / f"{data}-{method}-{config.candidates.flip_rate:g}-seed{config.seed}"
+    data = Path(config.data).resolve().stem
+    sets = config.candidates
+    made = sets.file.stem if sets.file else f"{sets.kind or 'q'}{sets.flip_rate:g}"
+    return Path("runs") / f"{data}-{config.method.rpartition(':')[2]}-{made}-seed{config.seed}"
 
 
 @contextmanager

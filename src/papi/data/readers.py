@@ -1,24 +1,39 @@
-"""Readers of published file formats and of people's own arrays: images become `(N, C, H, W) uint8`."""
+"""Readers of the files in which image benchmarks are published: images become `(N, C, H, W) uint8`."""
 
 import gzip
 import struct
+import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from papi.data.dataset import Dataset, ViewRecipe
+from papi.data.matfiles import read_svhn
+from papi.data.pickles import as_text, read_pickle
 from papi.errors import UserError
 
 _IDX_SPLITS = {"train": "train", "test": "t10k"}
+
+
+class Arrays(NamedTuple):
+    """What the files of a known dataset hold."""
+
+    images: np.ndarray
+    labels: np.ndarray | None
+    test_images: np.ndarray | None = None
+    test_labels: np.ndarray | None = None
+    candidates: np.ndarray | None = None
+    class_names: tuple[str, ...] | None = None
+    groups: np.ndarray | None = None
 
 
 def read_idx(path: Path) -> np.ndarray:
     """The array in one idx file (the format of MNIST), gzipped or not. Only unsigned bytes occur in these files."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read: {error}. Fetch the file again.") from error
-    if len(content) < 4 or content[:3] != b"\x00\x00\x08":
+    if len(content) < 4 or content[:3] != b"\x00\x00\x08" or len(content) < 4 + 4 * content[3]:
         raise UserError(f"{path} is not an idx file of unsigned bytes. Fetch the file again.")
     header = 4 + 4 * content[3]
     shape = struct.unpack(f">{content[3]}I", content[4:header])
@@ -26,13 +41,17 @@ def read_idx(path: Path) -> np.ndarray:
         raise UserError(
             f"{path} announces {int(np.prod(shape))} bytes and holds {len(content) - header}. Fetch the file again."
         )
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+    # A copy: torch wants memory it may write to.
+    values: np.ndarray = np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
+    return values
 
 
 def read_idx_folder(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """One split ("train" or "test") of an MNIST-like dataset."""
     prefix = _IDX_SPLITS[split]
     images, labels = (read_idx(_either(folder, f"{prefix}-{kind}-ubyte")) for kind in ("images-idx3", "labels-idx1"))
+    if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
+        raise UserError(f"the {prefix} files of {folder} do not belong together: {images.shape}, {labels.shape}.")
     return images[:, None], labels.astype(np.int64)
 
 
@@ -44,45 +63,62 @@ def _either(folder: Path, name: str) -> Path:
     raise UserError(f"{folder} has no {name}.gz. Put the published file there.")
 
 
-def read_npz(path: Path) -> Dataset:
-    """People's own arrays: `images` and `candidates` (0/1 for each class), `labels` or both; optional `test_images`
-    with `test_labels`, and `class_names`. Images are `uint8`: `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`."""
-    if path.suffix != ".npz":
-        raise UserError(f"{path} is no .npz file. Save your arrays with numpy.savez(file, images=…, candidates=…).")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}. Write it with numpy.savez, without objects.") from error
-    if "images" not in arrays or not {"candidates", "labels"} & arrays.keys():
-        raise UserError(f"{path} holds {', '.join(arrays) or 'nothing'}: it needs images and candidates (or labels).")
-    images = as_image_array(arrays["images"], f"images of {path}")
-    labels = arrays.get("labels")
-    candidates = arrays.get("candidates")
-    if candidates is not None and candidates.ndim == 2:
-        classes = candidates.shape[1]
-    else:
-        classes = int(arrays["labels"].max()) + 1
-    names = arrays.get("class_names", np.array([str(k) for k in range(classes)]))
-    test_images = arrays.get("test_images")
-    test_labels = arrays.get("test_labels")
-    if candidates is not None:
-        candidates = _checked_candidates(candidates, len(images), len(names), path)
-    pixels = images.astype(np.float64).transpose(1, 0, 2, 3).reshape(images.shape[1], -1) / 255
-    return Dataset(
-        name=path.stem,
-        class_names=tuple(str(name) for name in names),
-        images=images,
-        mean=tuple(float(m) for m in pixels.mean(1)),
-        std=tuple(float(max(s, 1e-3)) for s in pixels.std(1)),
-        recipe=ViewRecipe(crop_padding=max(2, images.shape[-1] // 8), cutout=images.shape[-1] // 2),
-        labels=None if labels is None else _checked_labels(labels, len(images), len(names), path),
-        candidates=candidates,
-        test_images=None if test_images is None else as_image_array(test_images, f"test_images of {path}"),
-        test_labels=None
-        if test_images is None or test_labels is None
-        else _checked_labels(test_labels, len(test_images), len(names), path),
+def read_mnist_like(folder: Path) -> Arrays:
+    return Arrays(*read_idx_folder(folder, "train"), *read_idx_folder(folder, "test"))
+
+
+def read_cifar10(folder: Path) -> Arrays:
+    """The five training files and the test file of CIFAR-10 for Python."""
+    parts = [_cifar_part(folder / f"data_batch_{number}", "labels", 10) for number in range(1, 6)]
+    images, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+    names = _cifar_names(folder / "batches.meta", "label_names", 10)
+    return Arrays(images, labels, *_cifar_part(folder / "test_batch", "labels", 10), class_names=names)
+
+
+def read_cifar100(folder: Path) -> Arrays:
+    """CIFAR-100 for Python, with the superclass of each class as its group."""
+    images, labels = _cifar_part(folder / "train", "fine_labels", 100)
+    _, coarse = _cifar_part(folder / "train", "coarse_labels", 20)
+    test = _cifar_part(folder / "test", "fine_labels", 100)
+    groups = np.full(100, -1)
+    groups[labels] = coarse
+    if (groups < 0).any() or (groups[labels] != coarse).any():
+        raise UserError(f"{folder / 'train'} does not put every class into one superclass. Fetch the file again.")
+    return Arrays(
+        images, labels, *test, class_names=_cifar_names(folder / "meta", "fine_label_names", 100), groups=groups
     )
+
+
+def _cifar_part(path: Path, labels_key: str, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    content = read_pickle(path)
+    images, labels = content.get("data"), np.asarray(content.get(labels_key, []))
+    if not isinstance(images, np.ndarray) or images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8:
+        raise UserError(f"{path} has no `data` of N x 3072 bytes. Fetch the file again.")
+    if labels.dtype.kind not in "iu" or len(labels) != len(images):
+        raise UserError(f"{path} has {len(images)} images and {len(labels)} {labels_key}. Fetch the file again.")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise UserError(f"{labels_key} of {path} are not all in 0 to {classes - 1}. Fetch the file again.")
+    return images.reshape(-1, 3, 32, 32), labels.astype(np.int64)
+
+
+def _cifar_names(path: Path, key: str, count: int) -> tuple[str, ...]:
+    names = read_pickle(path).get(key, [])
+    if not isinstance(names, list) or len(names) != count:
+        raise UserError(f"{path} has no {count} names under {key}. Fetch the file again.")
+    return tuple(as_text(name) for name in names)
+
+
+def read_svhn_folder(folder: Path) -> Arrays:
+    return Arrays(*read_svhn(folder / "train_32x32.mat"), *read_svhn(folder / "test_32x32.mat"))
+
+
+def read_digits(_: Path) -> Arrays:
+    """The digits that come with scikit-learn, 8 x 8 pixels with values up to 16. They have no test images."""
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+
+    digits = load_digits()
+    images = (digits.images * (255 / 16)).round().astype(np.uint8)
+    return Arrays(images[:, None], digits.target.astype(np.int64))
 
 
 def as_image_array(images: np.ndarray, what: str) -> np.ndarray:
@@ -96,22 +132,3 @@ def as_image_array(images: np.ndarray, what: str) -> np.ndarray:
     if images.ndim == 4 and images.shape[3] in (1, 3):
         return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
     raise UserError(f"{what} have shape {images.shape}: give (N, H, W), (N, H, W, 3) or (N, 3, H, W).")
-
-
-def _checked_candidates(candidates: np.ndarray, count: int, classes: int, path: Path) -> np.ndarray:
-    if candidates.shape != (count, classes):
-        raise UserError(f"candidates of {path} have shape {candidates.shape}: {(count, classes)} is needed.")
-    empty = np.flatnonzero(~candidates.astype(bool).any(1))
-    if len(empty):
-        raise UserError(f"row {empty[0]} of the candidates of {path} is empty: every image needs a candidate.")
-    return candidates.astype(bool)
-
-
-def _checked_labels(labels: np.ndarray, count: int, classes: int, path: Path) -> np.ndarray:
-    if labels.shape != (count,) or labels.dtype.kind not in "iu":
-        raise UserError(f"labels of {path} are {labels.dtype} of shape {labels.shape}: {count} integers are needed.")
-    wrong = np.flatnonzero((labels < 0) | (labels >= classes))
-    if len(wrong):
-        row = wrong[0]
-        raise UserError(f"row {row} of the labels of {path} is {labels[row]}: the classes are 0 to {classes - 1}.")
-    return labels.astype(np.int64)

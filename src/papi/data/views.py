@@ -7,7 +7,7 @@ the images are on. Views stay `uint8`: `Normalise` turns them into the network's
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import affine_grid, grid_sample
+from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from papi.data.autoaugment import AutoAugment
 from papi.data.dataset import ViewRecipe
@@ -97,11 +97,24 @@ def _within(centre: np.ndarray, size: int, side: int) -> np.ndarray:
 
 
 class Normalise:
-    """`uint8` pixels to the network's input: (x / 255 - mean) / std by channel, channels last in memory."""
+    """`uint8` pixels to the network's input: (x / 255 - mean) / std by channel, channels last in memory.
 
-    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
+    Images stored larger than the network sees them (for resized crops) are brought to `size`, (height, width).
+    """
+
+    def __init__(
+        self,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        device: torch.device,
+        size: tuple[int, ...] | None = None,
+    ) -> None:
+        self.size = size
         self.scale = torch.tensor([1 / (255 * s) for s in std], device=device)[:, None, None]
         self.shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)[:, None, None]
 
     def __call__(self, images: Tensor) -> Tensor:
-        return torch.addcmul(self.shift, images.float(), self.scale).contiguous(memory_format=torch.channels_last)
+        pixels = images.float()
+        if self.size is not None and pixels.shape[2:] != self.size:
+            pixels = interpolate(pixels, size=self.size, mode="bilinear", antialias=True)
+        return torch.addcmul(self.shift, pixels, self.scale).contiguous(memory_format=torch.channels_last)

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from papi.errors import unknown
+from papi.errors import UserError, unknown
+from papi.networks.mlp import MLP
 from papi.networks.resnet import ResNet18
 from papi.networks.small import SmallResNet
+from papi.networks.wide_resnet import WideResNet
 
 
 class Output(NamedTuple):
@@ -45,14 +47,24 @@ class Network(nn.Module):
 
 
 class _Entry(NamedTuple):
-    encoder: Callable[[int], nn.Module]  # takes the number of image channels, has an attribute `dimensions`
+    encoder: Callable[[int], nn.Module]  # takes the number of channels or features, has an attribute `dimensions`
     projection: int  # width of the projector's output
+    takes: str = "images"  # or "features"
 
 
 NETWORKS = {
     "small": _Entry(SmallResNet, 64),
     "resnet18": _Entry(ResNet18, 128),
+    "wide-resnet": _Entry(WideResNet, 128),
+    "mlp": _Entry(MLP, 64, takes="features"),
 }
+
+
+def require_fitting(name: str, kind: str) -> None:
+    """Stop if a network of the table does not take what a dataset consists of, `images` or `features`."""
+    if name in NETWORKS and NETWORKS[name].takes != kind:
+        fitting = " or ".join(each for each, entry in NETWORKS.items() if entry.takes == kind)
+        raise UserError(f"the network {name} takes {NETWORKS[name].takes}, and these data are {kind}: use {fitting}.")
 
 
 def build(name: str, channels: int, classes: int, *, project: bool) -> Network:

@@ -1,0 +1,160 @@
+"""The network that makes instance-dependent candidates: trained on the true labels, then asked what it would confuse.
+
+What it says is kept in the cache under a name made of the data and the settings, so that it is trained once.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from papi import checkpoint, engine
+from papi.config import OptimConfig, parse_options
+from papi.data.cache import cache_dir
+from papi.data.dataset import Dataset, Progress, silent
+from papi.data.feature_views import normaliser, views_of
+from papi.data.loader import Loader
+from papi.errors import UserError
+from papi.methods.supervised import Supervised
+from papi.networks import Network, build, require_fitting
+from papi.optim import build_optimizer, learning_rate
+from papi.randomness import seed_torch
+
+BATCH_SIZE = 64
+OPTIM = OptimConfig(
+    optimizer="sgd",
+    lr=0.1,
+    momentum=0.9,
+    nesterov=True,
+    weight_decay=5e-4,
+    decay="matrices",
+    schedule="warmup-cosine",
+)
+
+
+def annotator_logits(
+    dataset: Dataset,
+    *,
+    network: str = "small",
+    epochs: int = 12,
+    seed: int = 0,
+    device: str = "auto",
+    stop_requested: Callable[[], bool] = lambda: False,
+    progress: Progress = silent,
+) -> np.ndarray | None:
+    """What the annotator says of every training image, in evaluation mode: `(N, K) float32`; None if it was stopped.
+
+    A stopped training goes on from its last epoch when the same annotator is wanted again.
+    """
+    assert dataset.labels is not None
+    if network == "small" and dataset.kind == "features":
+        network = "mlp"
+    require_fitting(network, dataset.kind)
+    settings = {"network": network, "epochs": epochs, "seed": seed, "batch": BATCH_SIZE, "classes": dataset.class_names}
+    key = _content_key(dataset, settings)
+    folder = cache_dir() / "annotators" / key
+    kept = folder / "logits.npy"
+    known = _read(kept, (len(dataset.images), len(dataset.class_names)))
+    if known is not None:
+        return known
+    where = _find_device(device)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the cache {folder} cannot be written ({error.strerror}): set the environment variable PAPI_CACHE "
+            "to another folder."
+        ) from error
+    logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
+    if logits is not None:
+        half = folder / f".logits.{os.getpid()}.npy"
+        np.save(half, logits)
+        os.replace(half, kept)
+        for file in (folder / "checkpoint.pt", checkpoint.previous(folder / "checkpoint.pt")):
+            file.unlink(missing_ok=True)
+    return logits
+
+
+def _train(
+    dataset: Dataset,
+    name: str,
+    epochs: int,
+    seed: int,
+    device: torch.device,
+    folder: Path,
+    key: str,
+    stop_requested: Callable[[], bool],
+    progress: Progress,
+) -> np.ndarray | None:
+    labels = torch.from_numpy(dataset.labels)
+    candidates = torch.nn.functional.one_hot(labels, len(dataset.class_names)).bool()
+    seed_torch(seed, "annotator")
+    network = build(name, dataset.images.shape[1], len(dataset.class_names), project=False)
+    method = Supervised(network, candidates, parse_options(Supervised.Config, {}), truth=labels).to(device)
+    images = torch.from_numpy(np.ascontiguousarray(dataset.images)).to(device)
+    normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
+    loader = Loader(
+        images, method.candidates, views_of(dataset), normalise, method.views, batch_size=BATCH_SIZE, seed=seed
+    )
+    file = folder / "checkpoint.pt"
+    state, _ = checkpoint.load_newest(file, key, device)
+    events = engine.fit(
+        method,
+        loader,
+        build_optimizer(method, OPTIM),
+        learning_rate(OPTIM),
+        epochs=epochs,
+        evaluate=lambda _: {},
+        resume=state,
+        stop_requested=stop_requested,
+    )
+    done = state["epoch"] if state else 0
+    for event in events:
+        if isinstance(event, engine.Stepped):
+            place = event.progress
+            progress("training the annotator", place.epoch * place.steps + place.step + 1, epochs * place.steps)
+        elif isinstance(event, engine.Snapshot):
+            checkpoint.save(file, event.state, key)
+            done = event.state["epoch"]
+    return _ask(method.network, images, normalise) if done == epochs else None
+
+
+def _find_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
+    return device
+
+
+@torch.inference_mode()
+def _ask(network: Network, images: torch.Tensor, normalise: Callable[[torch.Tensor], torch.Tensor]) -> np.ndarray:
+    network.eval()
+    parts = [network(normalise(part)).logits.float().cpu() for part in torch.split(images, engine.EVALUATION_BATCH)]
+    return torch.cat(parts).numpy()
+
+
+def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:
+    """A name for an annotator: its settings, and every pixel and label it learns from."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    digest.update(repr((dataset.images.shape, dataset.mean, dataset.std, dataset.recipe)).encode())
+    for start in range(0, len(dataset.images), 10_000):
+        digest.update(np.ascontiguousarray(dataset.images[start : start + 10_000]).data)
+    digest.update(np.ascontiguousarray(dataset.labels).data)
+    return digest.hexdigest()[:32]
+
+
+def _read(file: Path, shape: tuple[int, int]) -> np.ndarray | None:
+    """What an earlier run kept; None where there is nothing, or it is damaged."""
+    try:
+        logits: np.ndarray = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return logits if logits.shape == shape and np.isfinite(logits).all() else None

@@ -1,0 +1,140 @@
+"""`papi check`: reads everything one would train on, trains nothing, and says what it found."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from papi.config import CandidatesConfig, RunConfig
+from papi.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from papi.data.dataset import Dataset
+
+PAIRS = 10
+_CANDIDATES = CandidatesConfig()
+
+
+def check(
+    data: str,
+    /,
+    *,
+    candidates: CandidatesConfig = _CANDIDATES,
+    data_dir: Path = Path("data"),
+    size: Annotated[int | None, Parameter(name="--data.size")] = None,
+) -> None:
+    """Read data and candidate sets as `papi train` would, and report every problem with its file and line.
+
+    Parameters
+    ----------
+    data
+        A folder of images, a file, or a dataset by name.
+    data_dir
+        Folder in which datasets lie.
+    size
+        Side in pixels to which images are brought.
+    """
+    from papi.cli import printable
+    from papi.preparation import load_dataset
+
+    console = Console(markup=False, highlight=False)
+    config = RunConfig(data=data, candidates=candidates, data_dir=data_dir, data_size=size, data_test_share=0)
+    problems: list[str] = []
+    dataset = None
+    with _bar(console) as bar:
+        task = bar.add_task("reading", total=None)
+        try:
+            dataset = load_dataset(
+                config,
+                problems.append,
+                lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+            )
+        except UserError as error:  # what makes it impossible to read on
+            problems.append(str(error))
+    if dataset is not None:
+        describe(console, dataset)
+        problems += _useless(dataset)
+    for problem in problems:
+        console.print(f"Problem: {printable(problem)}", soft_wrap=True)
+    if problems:
+        console.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", style="bold")
+        sys.exit(2)
+    console.print("No problems found.", style="bold")
+
+
+def describe(console: Console, dataset: "Dataset") -> None:
+    """What there is: samples, classes, set sizes, and labels that occur together."""
+    from papi.cli import printable
+    from papi.data.candidates import frequent_pairs, statistics
+
+    tests = "" if dataset.test_images is None else f" and {len(dataset.test_images):,} for testing"
+    shape = " x ".join(str(size) for size in dataset.input_shape)
+    console.print(
+        f"{printable(dataset.name)}: {len(dataset.images):,} {dataset.kind} of {shape} for training{tests}, "
+        f"{len(dataset.class_names)} classes, true labels {'given' if dataset.labels is not None else 'not given'}",
+        soft_wrap=True,
+    )
+    for note in dataset.notes:
+        console.print(f"Note: {printable(note)}", soft_wrap=True)
+    if dataset.candidates is None:
+        console.print("There are no candidate sets; `papi train` makes them from the true labels.")
+        return
+    found = statistics(dataset.candidates, dataset.labels)
+    console.print(
+        f"{found['mean_candidates']:.2f} candidate labels a sample; {found['singletons']:.1%} have one, "
+        f"{found['full_sets']:.1%} have all"
+    )
+    if "true_label_present" in found:
+        console.print(f"{found['true_label_present']:.2%} of the sets hold the true label")
+    console.print(_sizes(dataset.candidates))
+    console.print(_classes(dataset))
+    pairs = Table("label", "and label", "together in", title="Labels that occur together most")
+    for first, second, count in frequent_pairs(dataset.candidates, dataset.class_names, PAIRS):
+        pairs.add_row(Text(printable(first)), Text(printable(second)), f"{count:,} sets")
+    console.print(pairs)
+
+
+def _sizes(candidates: "np.ndarray") -> Table:
+    table = Table("candidates", "samples", title="Sizes of the candidate sets")
+    counts = Counter(candidates.sum(1).tolist())
+    for size, count in sorted(counts.items()):
+        table.add_row(str(size), f"{count:,}")
+    return table
+
+
+def _classes(dataset: "Dataset") -> Table:
+    from papi.cli import printable
+
+    assert dataset.candidates is not None
+    table = Table("class", "in so many sets", "alone in", "true label of", title="Classes")
+    alone = dataset.candidates[dataset.candidates.sum(1) == 1].sum(0)
+    for k, name in enumerate(dataset.class_names):
+        true = "–" if dataset.labels is None else f"{int((dataset.labels == k).sum()):,}"
+        table.add_row(Text(printable(name)), f"{int(dataset.candidates[:, k].sum()):,}", f"{int(alone[k]):,}", true)
+    return table
+
+
+def _useless(dataset: "Dataset") -> list[str]:
+    """Sets from which nothing can be learnt."""
+    from papi.data.candidates import require_useful
+
+    if dataset.candidates is None:
+        return []
+    try:
+        require_useful(dataset.candidates, dataset.name)
+    except UserError as error:
+        return [str(error)]
+    return []
+
+
+def _bar(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

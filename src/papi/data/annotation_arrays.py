@@ -1,0 +1,111 @@
+"""Candidate sets as arrays: the form all of them are brought to, and the .npz files that hold it already."""
+
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from papi.data.votes import least_votes
+from papi.errors import UserError, unknown
+
+SPLITS = ("train", "test")
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """Candidate sets with what belongs to them. Rows of the test split need no candidates."""
+
+    source: str  # the file, for messages
+    where: tuple[str, ...]  # the place of each row, for messages
+    class_names: tuple[str, ...]
+    candidates: np.ndarray  # (N, K) bool
+    labels: np.ndarray  # (N,) int64, -1 where not given
+    test: np.ndarray  # (N,) bool
+    file_names: tuple[str, ...] | None = None  # None: rows are in the order of the images
+    votes: np.ndarray | None = None  # (N, K), how many annotators named each label
+    notes: tuple[str, ...] = ()
+
+    def followed_by(self, other: "Annotations") -> "Annotations":
+        """The rows of both, which know the same classes."""
+        both = (self.votes, other.votes)
+        return replace(
+            self,
+            where=self.where + other.where,
+            candidates=np.concatenate((self.candidates, other.candidates)),
+            labels=np.concatenate((self.labels, other.labels)),
+            test=np.concatenate((self.test, other.test)),
+            file_names=None if self.file_names is None else self.file_names + (other.file_names or ()),
+            votes=None if both[0] is None or both[1] is None else np.concatenate((both[0], both[1])),
+            notes=self.notes + other.notes,
+        )
+
+    def taking(self, rows: np.ndarray) -> "Annotations":
+        return replace(
+            self,
+            where=tuple(self.where[row] for row in rows),
+            candidates=self.candidates[rows],
+            labels=self.labels[rows],
+            test=self.test[rows],
+            file_names=None if self.file_names is None else tuple(self.file_names[row] for row in rows),
+            votes=None if self.votes is None else self.votes[rows],
+        )
+
+
+def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, ...] | None, rule: str) -> Annotations:
+    """From `candidates` (0/1) or `counts` (votes), N x K, and what else the arrays of a file say of the rows."""
+    counts = arrays.get("counts", arrays.get("candidates"))
+    if counts is None:
+        raise UserError(f"{path} lacks an array: {unknown('array', 'candidates', arrays)}")
+    if counts.ndim != 2 or counts.dtype.kind not in "biuf" or (counts < 0).any():
+        raise UserError(
+            f"the candidates of {path} are {counts.dtype} of shape {counts.shape}: N x K of 0 and 1 is needed."
+        )
+    names = tuple(str(name) for name in arrays["class_names"]) if "class_names" in arrays else classes
+    names = names or tuple(str(k) for k in range(counts.shape[1]))
+    if len(names) != counts.shape[1]:
+        raise UserError(f"{path} has {counts.shape[1]} columns of candidates for {len(names)} classes.")
+    if classes is not None and names != classes:
+        stranger = next((name for name in names if name not in classes), None)
+        problem = unknown("label", stranger, classes) if stranger else f"the order must be {', '.join(classes)}."
+        raise UserError(f"class_names of {path}: {problem}")
+    count = len(counts)
+    labels, split = arrays.get("labels"), arrays.get("split")
+    files = arrays.get("file_names")
+    for name, array in (("labels", labels), ("split", split), ("file_names", files)):
+        if array is not None and array.shape != (count,):
+            raise UserError(f"{path} has {count} rows of candidates and {name} of shape {array.shape}.")
+    if split is not None and set(split.tolist()) - set(SPLITS):
+        raise UserError(f"{path}: {unknown('split', str((set(split.tolist()) - set(SPLITS)).pop()), SPLITS)}")
+    return Annotations(
+        str(path),
+        tuple(f"{path}, row {row}" for row in range(1, count + 1)),
+        names,
+        counts >= least_votes(rule, str(path)),
+        np.full(count, -1)
+        if labels is None
+        else checked_labels(labels, count, len(names), f"labels of {path}", least=-1),
+        np.zeros(count, bool) if split is None else split == "test",
+        None if files is None else tuple(str(name) for name in files),
+        counts if counts.max(initial=0) > 1 else None,
+    )
+
+
+def load_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file, which may hold no objects: those could run code."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"{path} cannot be read: {error}. Write it with numpy.savez, without objects.") from error
+
+
+def checked_labels(labels: np.ndarray, count: int, classes: int, what: str, least: int = 0) -> np.ndarray:
+    """True labels as `(N,) int64`, each in the range of the classes."""
+    if labels.shape != (count,) or labels.dtype.kind not in "iu":
+        raise UserError(f"{what} are {labels.dtype} of shape {labels.shape}: {count} integers are needed.")
+    wrong = np.flatnonzero((labels < least) | (labels >= classes))
+    if len(wrong):
+        raise UserError(f"row {wrong[0] + 1} of {what} is {labels[wrong[0]]}: the classes are 0 to {classes - 1}.")
+    return labels.astype(np.int64)

@@ -1,0 +1,51 @@
+"""Feature tables: a matrix of numbers instead of images, from .mat, csv or parquet files."""
+
+from pathlib import Path
+
+import numpy as np
+
+from papi.data.annotations import RESERVED
+from papi.data.dataset import Dataset, Report
+from papi.data.matfiles import read_partial_mat
+from papi.data.tables import Row, Table
+from papi.errors import UserError
+
+
+def read_feature_mat(path: Path, report: Report) -> Dataset:
+    """A .mat file with `data`, `partial_target` and, optionally, `target`."""
+    features, candidates, labels = read_partial_mat(path)
+    require_finite(features, str(path), report)
+    names = tuple(str(k) for k in range(candidates.shape[1]))
+    return Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates)
+
+
+def table_features(table: Table, report: Report) -> np.ndarray:
+    """All columns of a table that mean nothing else, as features `(N, d)`."""
+    columns = [name for name in table.columns if name not in RESERVED]
+    if not columns:
+        raise UserError(f"{table.path} has no columns of features: it has {', '.join(table.columns)}.")
+    if not table.rows:
+        raise UserError(f"{table.path} has no usable rows: there is nothing to train on.")
+    features = np.array([[_number(row, column, report) for column in columns] for row in table.rows])
+    return features.astype(np.float32)
+
+
+def require_finite(features: np.ndarray, where: str, report: Report) -> None:
+    """Report each row with a value that is not a number or not finite."""
+    for row in np.flatnonzero(~np.isfinite(features).all(1)):
+        column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
+        report(
+            f"{where}, row {row + 1} has {features[row, column]} in feature {column + 1}: "
+            "fill it in or take the row out."
+        )
+
+
+def _number(row: Row, column: str, report: Report) -> float:
+    value = row.values.get(column)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        report(f"{row.where} has {value!r} in the column {column!r}: features are finite numbers.")
+    return number

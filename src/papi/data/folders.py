@@ -1,0 +1,66 @@
+"""Images in folders: which there are, and that none of them leads out of the folder."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from papi.data.dataset import Report
+from papi.data.images import SUFFIXES
+from papi.errors import UserError
+
+_SPLITS = ("train", "test")
+
+
+def require_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder: give the folder that holds the images.")
+
+
+def locate(folder: Path, name: str) -> Path | str:
+    """The file of that name inside the folder, or what is wrong with the name."""
+    if not name:
+        return "has no file name"
+    path = folder / name
+    # Links are followed first: what counts is where a name leads in the end.
+    if os.path.isabs(name) or not path.resolve().is_relative_to(folder.resolve()):
+        return f"names {name!r}, which leads out of {folder}: keep all images inside"
+    if not path.is_file():
+        return f"names {name!r}, which is not in {folder}"
+    return path
+
+
+def image_names(folder: Path) -> Iterator[str]:
+    """Names of all image files below a folder, relative to it, in a fixed order; hidden ones are left out."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for file in sorted(files):
+            if os.path.splitext(file)[1].lower() in SUFFIXES and not file.startswith("."):
+                yield os.path.relpath(os.path.join(place, file), folder)
+
+
+def split_folders(folder: Path) -> dict[str, Path]:
+    """`train` and `test` below a folder that is divided so; else the folder itself, as `train`."""
+    found = {split: folder / split for split in _SPLITS if (folder / split).is_dir()}
+    return found if "train" in found else {"train": folder}
+
+
+def classes_below(folder: Path) -> tuple[str, ...]:
+    """Names of the folders directly below, in order: one for each class."""
+    return tuple(sorted(each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")))
+
+
+def images_by_class(folder: Path, classes: tuple[str, ...], report: Report) -> list[tuple[Path, int]]:
+    """The images below the folder of each class, with its number."""
+    found = []
+    for number, name in enumerate(classes):
+        inside = folder / name
+        if not inside.resolve().is_relative_to(folder.resolve()):
+            report(f"{inside} is a link that leads out of {folder}: keep all images inside.")
+            continue
+        for image in image_names(inside):
+            located = locate(folder, f"{name}/{image}")
+            if isinstance(located, str):
+                report(f"{inside} {located}.")
+            else:
+                found.append((located, number))
+    return found

@@ -1,0 +1,130 @@
+"""One image file to pixels. Workers import this module alone, so it needs no more than NumPy and Pillow."""
+
+import struct
+import warnings
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+MAX_PIXELS = 100_000_000  # a file of some kilobytes can announce more than fits into memory
+
+_GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"}
+_ORIENTATION = 0x0112
+_ALPHA_MODES = {"LA", "La", "PA", "RGBA", "RGBa"}
+
+
+class ImageError(Exception):
+    """An image that cannot be used; the text says why and follows the name of the file."""
+
+
+class Shape(NamedTuple):
+    """What the header of an image file says."""
+
+    height: int
+    width: int
+    grey: bool
+
+
+class Target(NamedTuple):
+    """What every image of a set is brought to. Both a square `side` and the shape all images share are possible."""
+
+    height: int
+    width: int
+    channels: Literal[1, 3]
+    centre: int | None = None  # first cut out a square of this side from the middle, as far as the image reaches
+
+
+def probe(path: Path) -> Shape:
+    """Height and width as a viewer would show them, and whether the image is grey; pixels are not decoded."""
+    with _open(path) as image:
+        width, height = image.size
+        if _turned(image):
+            width, height = height, width
+        return Shape(height, width, image.mode in _GREY_MODES)
+
+
+def _turned(image: Image.Image) -> bool:
+    """Whether a viewer turns the image by 90 degrees. Where nothing says so, Pillow would decode a png to be sure."""
+    if "exif" not in image.info and image.format != "TIFF":
+        return False
+    try:
+        orientation = image.getexif().get(_ORIENTATION)
+    except (OSError, SyntaxError, ValueError, EOFError, KeyError, struct.error):
+        return False  # nonsense that other readers pass over as well
+    return isinstance(orientation, int) and orientation >= 5
+
+
+def decode(path: Path, target: Target) -> np.ndarray:
+    """`(C, H, W) uint8`: upright, eight bits, on white where transparent, cut to the target's proportions, resized."""
+    with _open(path) as image:
+        small = min(target.height, target.width)
+        if image.format == "JPEG" and target.centre is None:
+            image.draft(None, (2 * small, 2 * small))  # a JPEG decodes faster at 1/2, 1/4 or 1/8 of its size
+        try:
+            upright = ImageOps.exif_transpose(image)
+            pixels = _resize(_plain(upright, target.channels), target)
+        except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
+            raise ImageError(f"is damaged ({error})") from error
+    array = np.asarray(pixels, np.uint8)
+    return array[None] if target.channels == 1 else array.transpose(2, 0, 1)
+
+
+def _open(path: Path) -> Image.Image:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
+            image = Image.open(path)
+    except FileNotFoundError as error:
+        raise ImageError("does not exist") from error
+    except UnidentifiedImageError as error:
+        raise ImageError("is not an image that can be read") from error
+    except Image.DecompressionBombError as error:
+        raise ImageError(f"has too many pixels ({error}); the limit is {MAX_PIXELS:,}") from error
+    except (OSError, SyntaxError, ValueError, EOFError, struct.error) as error:
+        raise ImageError(f"cannot be read ({error})") from error
+    pixels = image.size[0] * image.size[1]
+    if pixels > MAX_PIXELS:
+        image.close()
+        raise ImageError(f"has {pixels:,} pixels; the limit is {MAX_PIXELS:,}")
+    return image
+
+
+def _plain(image: Image.Image, channels: int) -> Image.Image:
+    """Eight bits a channel, without transparency: mode L or RGB."""
+    mode = "L" if channels == 1 else "RGB"
+    if image.mode.startswith("I"):  # 16 bits; Pillow calls some of them I, which has room for 32
+        values = np.asarray(image)
+        if values.min(initial=0) < 0 or values.max(initial=0) > 65535:
+            raise ImageError("has 32 bits a pixel: save it with 8 or 16")
+        return Image.fromarray((values >> 8).astype(np.uint8)).convert(mode)
+    if image.mode == "F":
+        raise ImageError("has floating-point pixels: save it with 8 or 16 bits")
+    if image.mode in _ALPHA_MODES or "transparency" in image.info:
+        visible = image.convert("RGBA")
+        background = Image.new("RGBA", visible.size, "white")
+        return Image.alpha_composite(background, visible).convert(mode)
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _resize(image: Image.Image, target: Target) -> Image.Image:
+    """The middle part in the target's proportions, at the target's size."""
+    if target.centre is not None:
+        image = _centre(image, target.centre)
+    width, height = image.size
+    if (height, width) == (target.height, target.width):
+        return image
+    scale = min(width / target.width, height / target.height)
+    across, down = scale * target.width, scale * target.height
+    left, top = (width - across) / 2, (height - down) / 2
+    size = (target.width, target.height)
+    return image.resize(size, Image.Resampling.BICUBIC, (left, top, left + across, top + down), reducing_gap=3.0)
+
+
+def _centre(image: Image.Image, side: int) -> Image.Image:
+    """A square from the middle, as large as the image allows."""
+    side = min(side, *image.size)
+    left, top = (image.size[0] - side) // 2, (image.size[1] - side) // 2
+    return image.crop((left, top, left + side, top + side))

@@ -1,0 +1,75 @@
+"""MATLAB files: SVHN's images and the feature tables of partial-label learning."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from papi.errors import UserError, unknown
+
+
+def read_mat(path: Path, needed: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The variables of a .mat file as dense arrays; all of `needed` are there."""
+    from scipy.io import loadmat  # type: ignore[import-untyped]
+    from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
+
+    try:
+        content: dict[str, Any] = loadmat(path)
+    except NotImplementedError as error:
+        raise UserError(f"{path} is in MATLAB's format 7.3: save it again with the option -v7.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}. Put the published file there.") from error
+    except (MatReadError, ValueError, TypeError, KeyError, IndexError, EOFError) as error:
+        raise UserError(f"{path} is not a readable .mat file ({error}). Fetch it again.") from error
+    variables = {name: value for name, value in content.items() if not name.startswith("__")}
+    for name in needed:
+        if name not in variables:
+            raise UserError(f"{path} lacks a variable: {unknown('variable', name, variables)}")
+    dense = {name: value.toarray() if hasattr(value, "toarray") else value for name, value in variables.items()}
+    return {name: value for name, value in dense.items() if isinstance(value, np.ndarray)}
+
+
+def read_svhn(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images `(N, 3, 32, 32) uint8` and digits `(N,)`. The files call the digit 0 "10"."""
+    content = read_mat(path, ("X", "y"))
+    images, labels = content["X"], content["y"].ravel()
+    if images.ndim != 4 or images.shape[:3] != (32, 32, 3) or images.dtype != np.uint8:
+        raise UserError(f"X of {path} is {images.dtype} of shape {images.shape}: (32, 32, 3, N) of uint8 is needed.")
+    if labels.dtype.kind not in "iuf" or len(labels) != images.shape[3]:
+        raise UserError(f"{path} has {images.shape[3]} images and {len(labels)} labels. Fetch the file again.")
+    wrong = np.flatnonzero((labels < 1) | (labels > 10))
+    if len(wrong):
+        raise UserError(
+            f"label {wrong[0] + 1} of {path} is {labels[wrong[0]]}: the digits are 1 to 10. Fetch it again."
+        )
+    return np.ascontiguousarray(images.transpose(3, 2, 0, 1)), labels.astype(np.int64) % 10
+
+
+def read_partial_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Features `(N, d) float32`, candidate sets `(N, K) bool` and true labels `(N,)`, if given, of a feature table.
+
+    The layout is that of the sets collected at Southeast University: `data` is N x d, `partial_target` and `target`
+    are K x N.
+    """
+    content = read_mat(path, ("data", "partial_target"))
+    features, sets = content["data"], content["partial_target"]
+    for name, matrix in (("data", features), ("partial_target", sets)):
+        if matrix.ndim != 2 or matrix.dtype.kind not in "iufb":
+            raise UserError(
+                f"{name} of {path} is {matrix.dtype} of shape {matrix.shape}: a matrix of numbers is needed."
+            )
+    if sets.shape[1] != len(features):
+        raise UserError(
+            f"{path} has {len(features)} rows in data and {sets.shape[1]} columns in partial_target: "
+            "data is N x d and partial_target K x N."
+        )
+    target = content.get("target")
+    if target is None:
+        return features.astype(np.float32), sets.T > 0, None
+    if target.shape != sets.shape:
+        raise UserError(f"target of {path} is {target.shape} and partial_target {sets.shape}: they must agree.")
+    several = np.flatnonzero((target > 0).sum(0) != 1)
+    if len(several):
+        count = int((target[:, several[0]] > 0).sum())
+        raise UserError(f"column {several[0] + 1} of target of {path} has {count} true labels: one is needed.")
+    return features.astype(np.float32), sets.T > 0, target.argmax(0).astype(np.int64)

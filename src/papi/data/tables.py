@@ -1,0 +1,171 @@
+"""Tables that people bring and that we write: csv, jsonl and parquet as rows that know where they stand."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from papi.data.dataset import Report
+from papi.errors import UserError, unknown
+
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: where it stands, for messages, and its values by column."""
+
+    where: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def require(self, column: str) -> None:
+        """Stop if a column is missing, and name the one that may be meant."""
+        if column not in self.columns:
+            raise UserError(f"{self.path} lacks a column: {unknown('column', column, self.columns)}")
+
+
+def read_table(path: Path, report: Report) -> Table:
+    """A table by the suffix of its file. Rows that cannot be read are reported and left out."""
+    readers = {".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise UserError(f"{path} is no table that can be read: give one of {', '.join(SUFFIXES)} or .npz.")
+    return readers[path.suffix.lower()](path, report)
+
+
+def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Columns as a table; cells are texts, numbers or lists of texts, and None where there is nothing."""
+    names, rows = list(columns), list(zip(*columns.values(), strict=True))
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(names)
+            writer.writerows([join_labels(cell) if isinstance(cell, list) else cell for cell in row] for row in rows)
+    elif path.suffix == ".jsonl":
+        records = ({name: cell for name, cell in zip(names, row, strict=True) if cell is not None} for row in rows)
+        path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf-8")
+    elif path.suffix == ".parquet":
+        pyarrow = _pyarrow(path)
+        pyarrow.parquet.write_table(pyarrow.table({name: list(column) for name, column in columns.items()}), path)
+    else:
+        raise UserError(f"{path} cannot be written: give a name that ends in one of {', '.join(SUFFIXES)}.")
+
+
+def join_labels(labels: Sequence[str]) -> str:
+    """Several labels in one cell: `cat|dog`, or as a JSON list where a name would be misread."""
+    if any("|" in label or label.startswith("[") or label != label.strip() for label in labels):
+        return json.dumps(list(labels), ensure_ascii=False)
+    return "|".join(labels)
+
+
+def split_labels(cell: Any) -> list[str] | None:
+    """The labels of a cell: a list, a JSON list, or one text separated by `|`; None if it is neither."""
+    if cell is None:
+        return []
+    if isinstance(cell, str):
+        if cell.strip().startswith("[") and cell.strip().endswith("]"):
+            try:
+                return split_labels(json.loads(cell))
+            except ValueError:
+                return None
+        return [label.strip() for label in cell.split("|")] if cell.strip() else []
+    if isinstance(cell, bool) or not isinstance(cell, int | list):
+        return None
+    labels = [cell] if isinstance(cell, int) else cell
+    if any(isinstance(label, bool) or not isinstance(label, str | int) for label in labels):
+        return None
+    return [str(label).strip() if isinstance(label, int) else label for label in labels]
+
+
+def read_text(path: Path) -> str:
+    """A file as text. UTF-8 is asked for, with or without a byte-order mark."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}. Is the name right?") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}, line {line} is not UTF-8 (byte {content[error.start]:#04x}): save the file as UTF-8."
+        ) from error
+
+
+def _read_csv(path: Path, report: Report) -> Table:
+    # strict: a quote that never ends is an error, not a cell that swallows the rest of the file.
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    columns: tuple[str, ...] = ()
+    rows: list[Row] = []
+    line = 1
+    try:
+        for cells in reader:
+            where, line = f"{path}, line {line}", reader.line_num + 1
+            if not columns:
+                columns = _columns(cells, where)
+            elif cells and len(cells) != len(columns):
+                report(f"{where} has {len(cells)} cells; the header has {len(columns)}.")
+            elif cells:
+                rows.append(Row(where, dict(zip(columns, cells, strict=True))))
+    except csv.Error as error:
+        raise UserError(f"{path}, line {line} is not csv ({error}): check its quotes.") from error
+    if not columns:
+        raise UserError(f"{path} is empty: its first line must name the columns.")
+    return Table(path, columns, tuple(rows))
+
+
+def _columns(cells: list[str], where: str) -> tuple[str, ...]:
+    names = tuple(cell.strip() for cell in cells)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{where} names the column {twice[0]!r} twice.")
+    return names
+
+
+def _read_jsonl(path: Path, report: Report) -> Table:
+    rows: list[Row] = []
+    # Not splitlines(): names may hold other characters that count as line ends there.
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        where = f"{path}, line {number}"
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            report(f"{where} is not JSON ({error}).")
+            continue
+        if isinstance(record, dict):
+            rows.append(Row(where, record))
+        else:
+            report(f'{where} is not a JSON object: write {{"file_name": …, "candidates": […]}}.')
+    return Table(path, tuple(dict.fromkeys(name for row in rows for name in row.values)), tuple(rows))
+
+
+def _read_parquet(path: Path, report: Report) -> Table:
+    pyarrow = _pyarrow(path)
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UserError(f"{path} is not a readable parquet file ({error}).") from error
+    rows = (Row(f"{path}, row {number}", record) for number, record in enumerate(table.to_pylist(), 1))
+    return Table(path, tuple(table.column_names), tuple(rows))
+
+
+def _pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+        import pyarrow.parquet  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UserError(f"{path}: reading parquet needs pyarrow: pip install 'papi-pll[parquet]'.") from error
+    return pyarrow

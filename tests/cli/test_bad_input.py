@@ -1,0 +1,157 @@
+"""Every mistake in one's own data ends in one sentence with file and line, exit code 2, and nothing written."""
+
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import published_files as published
+from command import papi_exit_code
+
+ROWS = "file_name,candidates,label\na.png,cat|dog,cat\nb.png,dog|bird,dog\nc.png,cat,cat\n"
+
+
+def write_table(text: str, encoding: str = "utf-8") -> Callable[[Path], None]:
+    return lambda folder: (folder / "labels.csv").write_bytes(text.encode(encoding)) and None
+
+
+def damage(folder: Path) -> None:
+    content = (folder / "images/b.png").read_bytes()
+    (folder / "images/b.png").write_bytes(content[: len(content) // 2])
+
+
+def bomb(folder: Path) -> None:
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 50_000, 50_000, 8, 2, 0, 0, 0))
+    (folder / "images/b.png").write_bytes(b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
+
+
+def link_out(folder: Path) -> None:
+    (folder / "images/b.png").rename(folder / "outside.png")
+    (folder / "images/b.png").symlink_to("../outside.png")
+
+
+HEAD = "file_name,candidates,label\n"
+CASES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "missing image": (lambda f: (f / "images/b.png").unlink(), "labels.csv, line 3 names 'b.png', which is not in"),
+    "unreadable image": (lambda f: (f / "images/b.png").write_bytes(b"text"), "b.png is not an image that can be read"),
+    "truncated image": (damage, "b.png is damaged"),
+    "image bomb": (bomb, "b.png has too many pixels"),
+    "link that leads out": (link_out, "line 3 names 'b.png', which leads out of"),
+    "dots that lead out": (write_table(HEAD + "../labels.csv,cat|dog,\n"), "names '../labels.csv', which leads out"),
+    "absolute path": (write_table(HEAD + "/etc/passwd,cat|dog,\n"), "line 2 names '/etc/passwd', which leads out of"),
+    "unknown label": (write_table(ROWS + "d.png,cat,dgo\n"), "line 5: there is no label 'dgo': did you mean 'dog'"),
+    "empty set": (write_table(ROWS + "d.png,,\n"), "line 5: its candidate set is empty"),
+    "candidate twice": (write_table(ROWS + "d.png,cat|cat,\n"), "line 5 lists the candidate 'cat' twice"),
+    "truth outside": (write_table(ROWS + "d.png,cat,dog\n"), "line 5: the true label 'dog' is not among the"),
+    "file twice": (write_table(ROWS + "a.png,cat,\n"), "line 5 is about 'a.png', as is"),
+    "no rows": (write_table(HEAD), "has no usable rows"),
+    "one class": (write_table(HEAD + "a.png,cat,\nb.png,cat,\n"), "knows one class only"),
+    "full sets": (write_table(HEAD + "a.png,cat|dog,\nb.png,cat|dog,\n"), "holds all 2 labels: nothing can be learnt"),
+    "encoding": (write_table(ROWS + "d.png,kätzchen|dog,\n", "latin-1"), "labels.csv, line 5 is not UTF-8"),
+    "missing column": (write_table(ROWS.replace("file_name", "filename")), "did you mean 'filename'?"),
+    "missing table": (lambda f: (f / "labels.csv").unlink(), "labels.csv cannot be read: No such file"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with images and a good table; we stand in it."""
+    published.write_images(tmp_path / "images", ["a.png", "b.png", "c.png", "d.png"], 16)
+    (tmp_path / "labels.csv").write_text(ROWS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input(case: str, place: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoil, message = CASES[case]
+    spoil(place)
+    before = sorted(place.rglob("*"))
+    options = ("--data", "images", "--candidates.file", "labels.csv", "--out", "run")
+    assert papi_exit_code("train", *options) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.strip().splitlines()) == 1
+    assert said.startswith("papi: ")
+    assert sorted(place.rglob("*")) == before
+    assert not list(cache.iterdir())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_check_tells_the_same(case: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoil, message = CASES[case]
+    spoil(place)
+    assert papi_exit_code("check", "images", "--candidates.file", "labels.csv") == 2
+    assert message in capsys.readouterr().out
+
+
+def test_different_numbers_of_rows_and_images(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("mine.npz", images=np.zeros((4, 8, 8), np.uint8))
+    options = ("--data", "mine.npz", "--candidates.file", "labels.csv", "--out", "run")
+    assert papi_exit_code("train", *options) == 2
+    assert "labels.csv has 3 rows and mine has 4 training images" in capsys.readouterr().err
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("f.csv", "x,y,candidates\n1,2,a|b\n1,nan,a\n", "f.csv, line 3 has 'nan' in the column 'y'"),
+        ("f.csv", "x,y,candidates\n1,2,a|b\n1,inf,a\n", "f.csv, line 3 has 'inf' in the column 'y'"),
+        ("f.csv", "x,y,candidates\n1,2,a|b\n1,two,a\n", "f.csv, line 3 has 'two' in the column 'y'"),
+        ("f.csv", "candidates\na|b\n", "f.csv has no columns of features"),
+        ("f.csv", "x,candidates\n", "f.csv has no usable rows"),
+        ("f.csv", "x,y\n1,2\n", "f.csv has neither candidates nor labels"),
+        ("f.txt", "1 2 3", "f.txt cannot be read"),
+    ],
+)
+def test_bad_feature_tables(
+    name: str,
+    content: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    assert papi_exit_code("train", "--data", name, "--out", "run") == 2
+    assert message in capsys.readouterr().err
+    assert os.listdir() == [name]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--data", "nowhere/"), "nowhere does not exist"),
+        (("--data", "digits", "--data.size", "20"), "--data.size is for your own images"),
+        (("--data", "digits", "--candidates.kind", "hierarchical"), "digits has no superclasses"),
+        (("--data", "digits", "--candidates.kind", "class-dependent", "--candidates.matrix", "09"), "no matrix '09'"),
+        (("--data", "digits", "--candidates.matrix", "01"), "--candidates.matrix is for --candidates.kind class-dep"),
+        (("--data", "digits", "--candidates.votes", "most"), "--candidates.votes must be union, vaguest or like"),
+        (("--data", "digits", "--candidates.file", "x.csv", "--candidates.kind", "noisy"), "exclude each other"),
+        (("--data", "digits", "--data.split", "test"), "digits has no published test images"),
+        (("--data", "digits", "--network", "mlp"), "the network mlp takes features, and these data are images"),
+        (("--data", "digits", "--data.test-share", "1"), "--data.test-share must be a number in [0, 1)"),
+    ],
+)
+def test_bad_options(
+    options: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert papi_exit_code("train", *options, "--out", "run") == 2
+    captured = capsys.readouterr()
+    assert message in " ".join((captured.err + captured.out).split()).replace("│ ", "")
+    assert not os.listdir()
