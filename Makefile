@@ -5,17 +5,23 @@ READY := .venv/.ready
 # One thread a test process: two processes share two cores without getting in each other's way.
 TEST_ENV := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench clean browser
 
 demo: $(READY)  ## train PaPi on the embedded images: about two minutes on two cores
 	$(BIN)/papi train --out runs/demo
+	$(BIN)/papi report runs/demo
 
-test: $(READY)  ## ruff, mypy and the tests
+test: $(READY) browser  ## ruff, mypy and the tests
 	$(MAKE) lint
 	$(TEST_ENV) $(BIN)/pytest -n 2 -m "not slow"
 
 test-slow: $(READY)  ## the tests that train for minutes
 	$(BIN)/pytest -m slow
+
+# Where this may not install, the browser tests are skipped and say how to install by hand.
+browser: $(READY)  ## what the browser tests need: Debian's chromium, and axe-core from npm
+	-command -v chromedriver >/dev/null || (apt-get update -q && apt-get install -y -q chromium chromium-driver) >/dev/null
+	-test -e .venv/npm/node_modules/axe-core || npm install --silent --no-save --prefix .venv/npm axe-core@4
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check

@@ -17,6 +17,7 @@ ORDER = [
     ["schedules", "randomness"],
     ["config"],
     ["runfolder"],
+    ["labels"],
     ["distributed"],
     ["losses"],
     ["state"],
@@ -28,6 +29,7 @@ ORDER = [
     ["engine"],
     ["evaluator", "inference"],
     ["annotator"],
+    ["preparation"],
     ["run"],
     ["estimator"],
     ["experiments"],
@@ -44,6 +46,9 @@ NO_TORCH = [
     "data.dataset",
     "data.sources",
     "data.candidates",
+    "preparation",
+    "labels",
+    "report",
     "cli",
 ]
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,9 @@ class RunFolder:
 
     def read_arrays(self, file: Path) -> dict[str, np.ndarray]:
         try:
-            with np.load(file, allow_pickle=False) as arrays:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 return dict(arrays)
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise UserError(f"{file} cannot be read ({error}). Train the run again in a new folder.") from error
 
 

@@ -5,10 +5,14 @@ import sys
 from cyclopts import App
 
 from papi import __version__
+from papi.cli.check import check
 from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
 from papi.cli.methods import methods
+from papi.cli.report import report
+from papi.cli.terminal import printable
 from papi.cli.train import train
+from papi.cli.watch import watch
 from papi.errors import UserError
 
 app = App(
@@ -20,8 +24,11 @@ app = App(
 )
 app.command(train)
 app.command(evaluate)
+app.command(report)
+app.command(watch)
 app.command(methods)
 app.command(datasets)
+app.command(check)
 
 
 def main() -> None:
@@ -31,8 +38,3 @@ def main() -> None:
     except UserError as error:
         print(f"papi: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
-
-
-def printable(text: str) -> str:
-    """The text without control characters, which names of files or classes could bring to the terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from papi.cli.terminal import make_console, printable
 from papi.config import CandidatesConfig, RunConfig
 from papi.errors import UserError
 
@@ -42,10 +43,9 @@ def check(
     size
         Side in pixels to which images are brought.
     """
-    from papi.cli import printable
     from papi.preparation import load_dataset
 
-    console = Console(markup=False, highlight=False)
+    console = make_console()
     config = RunConfig(data=data, candidates=candidates, data_dir=data_dir, data_size=size, data_test_share=0)
     problems: list[str] = []
     dataset = None
@@ -72,7 +72,6 @@ def check(
 
 def describe(console: Console, dataset: "Dataset") -> None:
     """What there is: samples, classes, set sizes, and labels that occur together."""
-    from papi.cli import printable
     from papi.data.candidates import frequent_pairs, statistics
 
     tests = "" if dataset.test_images is None else f" and {len(dataset.test_images):,} for testing"
@@ -111,8 +110,6 @@ def _sizes(candidates: "np.ndarray") -> Table:
 
 
 def _classes(dataset: "Dataset") -> Table:
-    from papi.cli import printable
-
     assert dataset.candidates is not None
     table = Table("class", "in so many sets", "alone in", "true label of", title="Classes")
     alone = dataset.candidates[dataset.candidates.sum(1) == 1].sum(0)

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
+from papi.cli.terminal import make_console
+
 if TYPE_CHECKING:
     from papi.data.published import Source
 
@@ -28,7 +30,7 @@ def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> No
     from papi.data.sources import SOURCES
     from papi.errors import unknown
 
-    console = Console(markup=False, highlight=False)
+    console = make_console()
     if name is not None:
         if name not in SOURCES:
             raise unknown("dataset", name, SOURCES)
@@ -110,7 +112,7 @@ def get(name: str, /, *, data_dir: _DataDir = Path("data")) -> None:
     if name not in SOURCES:
         raise unknown("dataset", name, SOURCES)
     source = SOURCES[name]
-    console = Console(markup=False, highlight=False)
+    console = make_console()
     found = source.find(data_dir)
     if found is not None:
         console.print(f"{name} is here already: {found}", soft_wrap=True)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def evaluate(
     if dataset.class_names != model.class_names:
         raise UserError(f"the classes of {dataset.name} are not those of the model: {', '.join(model.class_names)}.")
     predicted = model.predict_proba(dataset.test_images).argmax(1)
-    console = Console(markup=False, highlight=False)
+    console = make_console()
     right = accuracy(predicted, dataset.test_labels)
     console.print(f"Test accuracy {right:.2%} on {len(predicted):,} images", style="bold")
     console.print(_class_table(predicted, dataset.test_labels, model.class_names))
@@ -60,5 +60,5 @@ def _class_table(predicted: "np.ndarray", labels: "np.ndarray", names: tuple[str
         answers[k] = 0
         most = max(answers)
         confused = f"{names[answers.index(most)]} ({most / total:.1%})" if most else "–"
-        table.add_row(Text(name), f"{total:,}", f"{right / total:.1%}", Text(confused))
+        table.add_row(Text(printable(name)), f"{total:,}", f"{right / total:.1%}", Text(printable(confused)))
     return table

@@ -7,9 +7,10 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from papi.cli.terminal import make_console
 
 if TYPE_CHECKING:
     from papi.methods import Method
@@ -25,7 +26,7 @@ def methods(name: str | None = None, /) -> None:
     """
     from papi.methods import METHODS, find_method
 
-    console = Console(markup=False, highlight=False)
+    console = make_console()
     if name is None:
         table = Table("method", "paper", "year", "views", "passes", "what it keeps")
         for each, kind in METHODS.items():

@@ -13,6 +13,8 @@ from cyclopts import Group, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from papi.cli.tensorboard import Scalars
+from papi.cli.terminal import make_console, printable
 from papi.config import RunConfig
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ def train(
     *,
     config: Annotated[RunConfig, Parameter(name="*")] = _DEFAULT,
     out: Annotated[Path | None, Parameter(group=Group("This run", sort_key=4))] = None,
+    tensorboard: Annotated[bool, Parameter(group=Group("This run", sort_key=4), negative="")] = False,
 ) -> None:
     """Train a classifier from candidate labels.
 
@@ -35,11 +38,14 @@ def train(
     ----------
     out
         Folder for everything the run writes. [default: runs/, named after the settings]
+    tensorboard
+        Write the measurements of every epoch for TensorBoard, too.
     """
     from papi import engine, run  # torch takes seconds to load: not before the options are right
 
     folder = out or default_folder(config)
-    console = Console(markup=False, highlight=False)
+    scalars: Scalars | None = None
+    console = make_console()
     with stop_signals() as received, progress_bar(console) as bar:
         task = bar.add_task("reading data", total=None)
 
@@ -49,12 +55,15 @@ def train(
         for event in run.train(config, folder, stop_requested=lambda: bool(received), progress=prepare):
             if isinstance(event, run.Started):
                 announce(console, event, folder)
+                scalars = Scalars(folder, event.epoch) if tensorboard else None
                 done = event.epoch * event.steps + event.step
                 bar.update(task, total=(event.config.epochs or 0) * event.steps, completed=done)
             elif isinstance(event, engine.Stepped):
                 bar.update(task, advance=1, description=f"epoch {event.progress.epoch + 1}/{event.progress.epochs}")
             elif isinstance(event, engine.EpochEnded):
                 console.print(epoch_row(event.row))
+                if scalars:
+                    scalars.add(event.row)
             elif isinstance(event, run.Finished):
                 bar.stop()
                 conclude(console, event.summary, folder, event.already)
@@ -109,9 +118,10 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
     """What is about to be trained on what."""
     config, dataset, sets = started.config, started.dataset, started.statistics
     for problem in started.problems:
-        console.print(f"Note: {problem}")
+        console.print(f"Note: {printable(problem)}", soft_wrap=True)
     console.print(
-        f"{config.method} on {dataset.name}: {len(dataset.images):,} images, {len(dataset.class_names)} classes, "
+        f"{config.method} on {printable(dataset.name)}: "
+        f"{len(dataset.images):,} {dataset.kind}, {len(dataset.class_names)} classes, "
         f"{sets['mean_candidates']:.2f} candidate labels an image "
         f"({sets['singletons']:.1%} have one, {sets['full_sets']:.1%} have all)"
     )
@@ -154,5 +164,6 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
     console.print(f"Trained in {summary['seconds']:.0f} s at {summary['images_per_second']:,.0f} images/s")
     console.print(f"Everything is in {folder}: model.safetensors, metrics.jsonl, summary.json")
     console.print("Next:")
+    console.print(f"  papi report {shlex.quote(str(folder))} --open", soft_wrap=True)
     console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
     console.print(f"  python -c \"import papi; print(papi.load('{folder}').class_names)\"", soft_wrap=True)

@@ -1,0 +1,54 @@
+"""`papi report`: one page that shows what a run learned, or how several compare."""
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from papi.cli.terminal import make_console
+from papi.errors import UserError
+
+
+def report(
+    first: Path,
+    /,
+    *more: Path,
+    out: Path | None = None,
+    data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
+    open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
+) -> None:
+    """Make a page of pictures and numbers about a run, finished or not; of several runs, a comparison.
+
+    The page is one file that works offline. In the page of one run the doubtful images can be decided.
+
+    Parameters
+    ----------
+    first
+        Folder of a run.
+    more
+        Folders of more runs, to compare them.
+    out
+        The file to write. [default: report.html, in the run's folder; of several runs, in this folder]
+    data_dir
+        Folder in which datasets lie. [default: that of the run]
+    open_page
+        Open the page in the browser.
+    """
+    from papi.report import comparison_page, read_run, run_page
+
+    folders = list(dict.fromkeys(path.resolve() for path in (first, *more)))
+    runs = [read_run(folder, data_dir) for folder in folders]
+    page = run_page(runs[0]) if len(runs) == 1 else comparison_page(runs)
+    file = out or (first / "report.html" if len(runs) == 1 else Path("report.html"))
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.") from error
+    console = make_console()
+    for run in runs:
+        for problem in run.problems:
+            console.print(f"Note on {run.name}: {problem}", soft_wrap=True)
+    console.print(f"The report is {file} ({len(page.encode()) / 1e6:.1f} MB)", soft_wrap=True)
+    if open_page and not webbrowser.open(file.resolve().as_uri()):
+        console.print("No browser could be opened: open the file yourself.")

@@ -1,0 +1,119 @@
+"""`papi watch`: the curves of a run in the terminal, drawn again while it is going."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from papi.cli.terminal import make_console
+from papi.errors import UserError
+
+if TYPE_CHECKING:
+    from papi.runfolder import RunFolder
+
+CURVES = {
+    "loss": ("loss", False),
+    "test_accuracy": ("test accuracy", True),
+    "disambiguation_accuracy": ("resolved labels", True),
+    "mean_confidence": ("mean confidence", True),
+}
+HEIGHT = 6  # lines of a curve, where the terminal has room
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille sign, from above; left and right
+
+
+def watch(run: Path, /, *, every: float = 1.0) -> None:
+    """Draw the curves of a run in the terminal until it has finished. Ctrl-C ends the watching, not the run.
+
+    Parameters
+    ----------
+    run
+        Folder of a run.
+    every
+        Seconds between two looks at it.
+    """
+    from papi.runfolder import RunFolder
+
+    if every <= 0:
+        raise UserError(f"--every must be more than zero seconds; got {every:g}.")
+    folder = RunFolder(run)
+    if not folder.config_file.exists():
+        raise UserError(f"{run} holds no run yet: give the folder that `papi train` writes to (--out).")
+    console = make_console()
+    if not console.is_terminal:  # a file or a pipe gets the state of now
+        console.print(drawing(folder, console.width, HEIGHT))
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        try:
+            while True:
+                finished = folder.summary_file.exists()
+                live.update(drawing(folder, console.width, fitting(console.height)), refresh=True)
+                if finished:
+                    return
+                time.sleep(every)
+        except KeyboardInterrupt:
+            return
+
+
+def fitting(lines: int) -> int:
+    """Lines of a curve with which all curves, their titles and the state fit into a terminal."""
+    return max(2, min(HEIGHT, (lines - 3) // len(CURVES) - 1))
+
+
+def drawing(folder: "RunFolder", width: int, height: int) -> Group:
+    """What is known of a run now: where it is, and a curve for each measurement that it has."""
+    rows = folder.read_rows()
+    record = folder.read_config() or {}
+    epochs = int((record.get("config") or {}).get("epochs") or 0) or len(rows) or 1
+    parts = [Text(_state(folder, rows, epochs), style="bold"), Text(str(folder.path), style="dim")]
+    for key, (title, percent) in CURVES.items():
+        known = [(int(row["epoch"]), float(row[key])) for row in rows if key in row]
+        if known:
+            parts.append(Text(f"{title}  {_number(known[-1][1], percent)}"))
+            parts.append(Text("\n".join(curve(known, epochs, min(width, 80) - 9, height, percent))))
+    return Group(*parts)
+
+
+def _state(folder: "RunFolder", rows: Sequence[dict[str, Any]], epochs: int) -> str:
+    if folder.summary_file.exists():
+        return f"Finished: {len(rows)} epochs"
+    if not rows:
+        return "No epoch has ended yet"
+    left = (epochs - len(rows)) * float(rows[-1]["seconds"]) / len(rows)
+    ago = max(0.0, time.time() - folder.metrics_file.stat().st_mtime)
+    return f"{len(rows)} of {epochs} epochs, the last ended {ago:.0f} s ago, about {left:.0f} s left"
+
+
+def _number(value: float, percent: bool) -> str:
+    return f"{value:.1%}" if percent else f"{value:.3f}"
+
+
+def curve(points: Sequence[tuple[int, float]], epochs: int, columns: int, height: int, percent: bool) -> list[str]:
+    """A curve as lines of braille signs, each two dots wide and four high, with its highest and lowest value beside."""
+    columns = max(10, columns)
+    finite = [(epoch, value) for epoch, value in points if abs(value) != float("inf") and value == value]
+    if not finite:
+        return ["  no finite value"]
+    low, high = min(value for _, value in finite), max(value for _, value in finite)
+    span = high - low or 1.0
+    cells = [[0] * columns for _ in range(height)]
+    places = [
+        (
+            round(epoch / max(1, epochs - 1) * (2 * columns - 1)),
+            round((high - value) / span * (4 * height - 1)) if high > low else 2 * height,
+        )
+        for epoch, value in finite
+    ]
+    for (x, y), (next_x, next_y) in zip(places, [*places[1:], places[-1]], strict=True):
+        for step in range(max(1, next_x - x)):
+            across = x + step
+            down = round(y + (next_y - y) * step / max(1, next_x - x))
+            if across < 2 * columns:
+                cells[down // 4][across // 2] |= _DOTS[down % 4][across % 2]
+    labels = {0: _number(high, percent), height - 1: _number(low, percent)} if high > low else {}
+    return [
+        f"{labels.get(line, ''):>7} " + "".join(chr(0x2800 + dots) for dots in row) for line, row in enumerate(cells)
+    ]

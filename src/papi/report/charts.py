@@ -1,0 +1,166 @@
+"""Which charts a page has, with the words that go with them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from papi.report import plots
+from papi.report.comparison import Standing, accuracy_by_flip_rate
+from papi.report.embedding import find_map
+from papi.report.mistakes import Reliability
+from papi.report.plots import Chart, Line
+from papi.report.reading import Run
+from papi.report.tables import course, loss_terms, percent, result
+
+CONFIDENCE_BINS = np.linspace(0, 1, 11)
+
+
+def learning(run: Run) -> list[Chart]:
+    """Losses, accuracy and resolved labels over the epochs."""
+    if not run.rows:
+        return []
+    charts = []
+    found = [
+        Line(term.replace("loss_", "").replace("_", " ") if term != "loss" else "all together", *course(run, term), n)
+        for n, term in enumerate(loss_terms(run))
+    ]
+    terms = [line for line in found if line.x]
+    if terms:
+        what = " and ".join(line.label for line in terms[1:])
+        caption = "What training tries to make small."
+        if len(terms) > 1:
+            caption += f" It is made of {what}; a part that comes in slowly can lift the whole at first."
+        alt = f"Loss by epoch: from {terms[0].y[0]:.2f} to {terms[0].y[-1]:.2f}."
+        svg = plots.lines("loss", terms, x="epoch", y="loss")
+        charts.append(Chart("Loss", svg, alt, caption))
+    both = {"test_accuracy": "classifier", "prototype_accuracy": "prototypes"}
+    found = [Line(label, *course(run, key), n) for n, (key, label) in enumerate(both.items())]
+    charts += _curves(
+        "accuracy", "Recognising new images", [line for line in found if line.x], "test accuracy",
+        "The classifier gives the answers. The prototypes, one typical point for each class, guide it while it learns."
+        if len(found[1].x) else "How many test images the classifier recognises.",
+    )  # fmt: skip
+    charts += _curves(
+        "resolved", "Resolved labels", _line(run, "disambiguation_accuracy", "resolved labels", 2), "resolved rightly",
+        "How many training images have come to their true label.",
+    )  # fmt: skip
+    return charts
+
+
+def _line(run: Run, key: str, label: str, colour: int) -> list[Line]:
+    line = Line(label, *course(run, key), colour)
+    return [line] if line.x else []
+
+
+def _curves(key: str, title: str, curves: list[Line], y: str, caption: str) -> list[Chart]:
+    """A chart of shares over epochs, if there is anything to draw."""
+    if not curves:
+        return []
+    told = "; ".join(f"{c.label} from {percent(c.y[0])} to {percent(c.y[-1])}" for c in curves)
+    return [Chart(title, plots.lines(key, curves, x="epoch", y=y, percent=True), f"{title} by epoch: {told}.", caption)]
+
+
+def sharpening(run: Run) -> list[Chart]:
+    """How the confidence in the chosen label grew: over the epochs, and from the first guess to the last."""
+    charts = _curves(
+        "confidence", "Over the epochs", _line(run, "mean_confidence", "mean confidence", 0), "mean confidence",
+        "Confidence in the likeliest candidate, averaged over all training images.",
+    )  # fmt: skip
+    if run.candidates is None or run.resolved is None:
+        return charts
+    start = 1 / run.candidates.sum(1).clip(min=1)
+    counts = [np.histogram(values, CONFIDENCE_BINS)[0] / len(start) for values in (start, run.resolved.confidence)]
+    svg = plots.bars(
+        "sharper",
+        CONFIDENCE_BINS,
+        counts[0],
+        counts[1],
+        ("at the start", "at the end"),
+        "confidence in the chosen label",
+    )
+    end = float(run.resolved.confidence.mean())
+    alt = f"Mean confidence was {percent(float(start.mean()))} at the start and {percent(end)} at the end."
+    outcome = "most images lean to one" if end >= 0.7 else "many images still waver"
+    caption = f"At the start every candidate of an image is equally likely. At the end {outcome}."
+    return [*charts, Chart("From first guess to last", svg, alt, caption)]
+
+
+def grouping(run: Run) -> list[Chart]:
+    """The map of images, and how similarity within and between classes went apart."""
+    charts = []
+    found = find_map(run)
+    if found is not None:
+        svg = plots.plane("map", found.places, found.groups, found.names, found.stars, found.star_groups)
+        grey = " Grey points belong to classes without a colour of their own." if (found.groups < 0).any() else ""
+        stars = " Stars are the prototypes." if len(found.stars) else ""
+        caption = (
+            f"Every point is a test image, coloured by the label the model gives it.{stars} Images the network finds "
+            f"alike lie close together ({found.technique}; distances between far groups mean little).{grey}"
+        )
+        alt = f"Map of {len(found.places)} test images in {len(found.names)} coloured groups: {', '.join(found.names)}."
+        charts.append(Chart("A map of the images", svg, alt, caption))
+    names = {"intra_similarity": "within a class", "inter_similarity": "between classes"}
+    lines = [line for n, (key, name) in enumerate(names.items()) for line in _line(run, key, name, n)]
+    if lines:
+        svg = plots.lines("similarity", lines, x="epoch", y="similarity (1 = the same)")
+        told = "; ".join(f"{line.label} {line.y[-1]:.2f}" for line in lines)
+        caption = "Good: images of one class grow alike, classes grow apart, and the gap between the curves widens."
+        charts.append(Chart("Alike within, apart between", svg, f"Similarity in the last epoch: {told}.", caption))
+    return charts
+
+
+def trust(found: Reliability) -> Chart:
+    """Whether "90% sure" means right nine times in ten."""
+    gap = float(((found.said - found.right) * found.count).sum() / found.count.sum())
+    lean = (
+        "too sure of itself" if gap > 0.02 else "more often right than it says" if gap < -0.02 else "honest on average"
+    )
+    svg = plots.reliability("trust", found.said, found.right, found.count)
+    alt = f"Calibration: expected error {percent(found.error)}; the model is {lean}."
+    caption = (
+        f"On the dashed line the model is right as often as it says. It is {lean}; what it says is off by "
+        f"{percent(found.error)} on average (expected calibration error). Larger marks stand for more images."
+    )
+    return Chart("Said and true", svg, alt, caption)
+
+
+def overlaid(rows: Sequence[Standing]) -> list[Chart]:
+    """The same measurement of all runs in one chart."""
+    charts = []
+    wanted = {
+        "test_accuracy": ("Recognising new images", "test accuracy"),
+        "disambiguation_accuracy": ("Resolved labels", "resolved rightly"),
+        "mean_confidence": ("Confidence", "mean confidence"),
+    }
+    for key, (title, y) in wanted.items():
+        curves = [line for row in rows for line in _line(row.run, key, row.name, row.colour)]
+        charts += _curves(f"all-{key.replace('_', '-')}", title, curves, y, "")
+    return charts
+
+
+def against(rows: Sequence[Standing]) -> list[Chart]:
+    """Accuracy against how ambiguous the labels were, and against the time it took."""
+    charts = []
+    curves = accuracy_by_flip_rate(rows)
+    if curves:
+        svg = plots.lines(
+            "flip", curves, x="flip rate: chance of each wrong label", y="test accuracy", percent=True, whole=False
+        )
+        told = "; ".join(
+            f"{c.label}: " + ", ".join(f"{percent(y)} at {x:g}" for x, y in zip(c.x, c.y, strict=True)) for c in curves
+        )
+        caption = (
+            "The more wrong labels stand beside the true one, the harder it gets. Bars: spread over repeated runs."
+        )
+        charts.append(Chart("Accuracy against ambiguity", svg, told, caption))
+    places = []
+    for row in rows:
+        seconds, accuracy = result(row.run, "seconds"), result(row.run, "test_accuracy")
+        if seconds is not None and accuracy is not None:
+            places.append(Line(row.name, [seconds / 60], [accuracy], row.colour))
+    if places:
+        svg = plots.points("compute", places, x="minutes of training", y="test accuracy")
+        told = "; ".join(f"{p.label}: {percent(p.y[0])} in {p.x[0]:.1f} minutes" for p in places)
+        caption = "Up and to the left is better. Times compare only between runs on the same machine."
+        charts.append(Chart("Accuracy against compute", svg, told, caption))
+    return charts

@@ -1,0 +1,169 @@
+"""Several runs side by side: what each reached, and where two of them resolve labels differently."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from papi.report.plots import COLOURS, Line
+from papi.report.reading import Run
+from papi.report.tables import duration, mean_candidates, percent, resolved_share, result, sure_share
+
+PICTURED_PAIRS = 3
+PICTURED_IMAGES = 12
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number that is shown for every run. `best` picks the winner, or None where more is not better."""
+
+    title: str
+    value: Callable[[Run], float | None]
+    show: Callable[[float], str]
+    best: Callable[[Sequence[float]], float] | None = None
+
+
+@dataclass
+class Standing:
+    """One run's row. `best` holds the columns in which it leads the runs on the same task."""
+
+    run: Run
+    name: str
+    task: str
+    colour: int
+    cells: list[str]
+    best: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two runs that were given the same candidates, and the images they disagree on."""
+
+    a: Standing
+    b: Standing
+    rows: np.ndarray  # training images with different labels, the surest disagreement first
+    images: int
+
+    @property
+    def share(self) -> float:
+        return len(self.rows) / self.images
+
+
+COLUMNS = (
+    Column("Test accuracy", lambda run: result(run, "test_accuracy"), percent, max),
+    Column("By prototypes", lambda run: result(run, "prototype_accuracy"), percent, max),
+    Column("Labels resolved", resolved_share, percent, max),
+    Column("Sure labels", sure_share, percent),
+    Column("Possible labels", mean_candidates, lambda value: f"{value:.1f}"),
+    Column("Epochs", lambda run: float(len(run.rows)) or None, lambda value: f"{value:.0f}"),
+    Column("Time", lambda run: result(run, "seconds"), duration, min),
+)
+
+
+def standings(runs: Sequence[Run]) -> tuple[list[str], list[Standing]]:
+    """Headings and rows; columns that no run can fill are left out. The best are marked among runs on one task."""
+    values = [[column.value(run) for run in runs] for column in COLUMNS]
+    kept = [n for n, column in enumerate(values) if any(value is not None for value in column)]
+    names = distinct_names(runs)
+    colours = colours_by_method(runs)
+    rows = [
+        Standing(
+            run, names[i], task(run), colours[i],
+            [COLUMNS[n].show(value) if (value := values[n][i]) is not None else "–" for n in kept],
+        )
+        for i, run in enumerate(runs)
+    ]  # fmt: skip
+    by_task = defaultdict(list)
+    for i, row in enumerate(rows):
+        by_task[row.task].append(i)
+    for members in by_task.values():
+        for place, n in enumerate(kept):
+            best = COLUMNS[n].best
+            known = [value for i in members if (value := values[n][i]) is not None]
+            if best is None or len(known) < 2:
+                continue
+            for i in members:
+                if values[n][i] == best(known):
+                    rows[i].best.add(place)
+    return [COLUMNS[n].title for n in kept], rows
+
+
+def task(run: Run) -> str:
+    """What a run was asked to do, in words. Only runs with the same task can be better or worse than each other."""
+    words = [run.data_name]
+    if limit := run.config.get("limit"):
+        words.append(f"{limit:,} images")
+    kind = (run.config.get("candidates") or {}).get("kind")
+    if kind not in (None, "uniform"):
+        words.append(f"{kind} candidates")
+    rate = flip_rate(run)
+    if rate is not None:
+        words.append(f"flip rate {rate:g}")
+    return ", ".join(words)
+
+
+def flip_rate(run: Run) -> float | None:
+    """The chance of a wrong label to be a candidate, where candidate sets were made with one."""
+    if run.summary is not None:
+        value = run.summary.get("flip_rate")
+    else:
+        value = (run.config.get("candidates") or {}).get("flip_rate")
+    return None if value is None else float(value)
+
+
+def distinct_names(runs: Sequence[Run]) -> list[str]:
+    """Folder names; where two are alike, with the folder above."""
+    names = [run.name for run in runs]
+    return [
+        name if names.count(name) == 1 else f"{run.path.resolve().parent.name}/{name}"
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+def colours_by_method(runs: Sequence[Run]) -> list[int]:
+    """A colour for each run while there are enough, else one for each method."""
+    if len(runs) <= COLOURS:
+        return list(range(len(runs)))
+    methods = list(dict.fromkeys(run.method for run in runs))
+    return [methods.index(run.method) % COLOURS for run in runs]
+
+
+def accuracy_by_flip_rate(rows: Sequence[Standing]) -> list[Line]:
+    """A curve for each method and dataset that was run at two flip rates or more: mean over runs, and their spread."""
+    found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        rate, accuracy = flip_rate(row.run), result(row.run, "test_accuracy")
+        if rate is not None and accuracy is not None:
+            found[row.run.method, row.run.data_name][rate].append(accuracy)
+    one_set = len({key[1] for key in found}) == 1
+    curves = []
+    for number, (key, values) in enumerate(found.items()):
+        rates = sorted(values)
+        spread = [float(np.std(values[rate])) for rate in rates]
+        means = [float(np.mean(values[rate])) for rate in rates]
+        curves.append(Line(key[0] if one_set else f"{key[0]}, {key[1]}", rates, means, number, spread))
+    return curves if any(len(curve.x) > 1 for curve in curves) else []
+
+
+def differences(rows: Sequence[Standing]) -> list[Difference]:
+    """All pairs of runs with the same candidate sets, most different first."""
+    found = []
+    for a, b in combinations(rows, 2):
+        if a.run.resolved is None or b.run.resolved is None or not same_sets(a.run, b.run):
+            continue
+        apart = np.flatnonzero(a.run.resolved.label != b.run.resolved.label)
+        # Where both are sure and disagree, one of them is wrong in an instructive way.
+        certainty = np.minimum(a.run.resolved.confidence[apart], b.run.resolved.confidence[apart])
+        found.append(Difference(a, b, apart[np.argsort(-certainty, kind="stable")], len(a.run.resolved.label)))
+    return sorted(found, key=lambda each: (each.a.run.method == each.b.run.method, -len(each.rows)))
+
+
+def same_sets(a: Run, b: Run) -> bool:
+    """Whether two runs were given the same candidates for the same images."""
+    if a.candidates is None or b.candidates is None or a.candidates.shape != b.candidates.shape:
+        return False
+    return a.config.get("data") == b.config.get("data") and bool(np.array_equal(a.candidates, b.candidates))

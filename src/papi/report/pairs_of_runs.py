@@ -1,0 +1,78 @@
+"""Images on which two runs disagree, with what each says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from papi.report.comparison import PICTURED_IMAGES, PICTURED_PAIRS, Difference
+from papi.report.showcase import picture
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What one run says of an image."""
+
+    run: str
+    label: str
+    confidence: float
+    right: bool | None
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """An image and two opinions on it."""
+
+    index: int
+    picture: str
+    alt: str
+    opinions: tuple[Opinion, Opinion]
+    truth: str  # empty where it is not known
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """Two runs, how much they differ, who is right more often, and images of the surest disagreements."""
+
+    difference: Difference
+    sentence: str
+    images: list[Disputed]
+
+
+def pictured(differences: Sequence[Difference]) -> list[Dispute]:
+    """The most telling pairs in pictures."""
+    return [
+        Dispute(each, _sentence(each), [_disputed(each, int(index)) for index in each.rows[:PICTURED_IMAGES]])
+        for each in differences[:PICTURED_PAIRS]
+        if len(each.rows)
+    ]
+
+
+def _sentence(difference: Difference) -> str:
+    a, b, rows = difference.a, difference.b, difference.rows
+    assert a.run.resolved is not None
+    assert b.run.resolved is not None
+    told = f"They resolve {len(rows):,} of {difference.images:,} training images differently ({difference.share:.1%})."
+    truth = a.run.labels
+    if truth is None:
+        return f"{told} Which of the two is right is not known."
+    right = [int((each.run.resolved.label[rows] == truth[rows]).sum()) for each in (a, b) if each.run.resolved]
+    neither = len(rows) - sum(right)
+    return f"{told} Of these, {a.name} is right on {right[0]:,}, {b.name} on {right[1]:,}, and neither on {neither:,}."
+
+
+def _disputed(difference: Difference, index: int) -> Disputed:
+    run = difference.a.run
+    true = None if run.labels is None else int(run.labels[index])
+    opinions = []
+    for each in (difference.a, difference.b):
+        resolved = each.run.resolved
+        assert resolved is not None
+        label = int(resolved.label[index])
+        right = None if true is None else label == true
+        opinions.append(Opinion(each.name, run.class_name(label), float(resolved.confidence[index]), right))
+    return Disputed(
+        index,
+        picture(run, index),
+        f"Training image {index}",
+        (opinions[0], opinions[1]),
+        "" if true is None else run.class_name(true),
+    )

@@ -1,0 +1,92 @@
+"""Debian's chromium, driven headless. Where it is missing, tests are skipped with the command that installs it."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / ".venv/npm/node_modules/axe-core/axe.min.js"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900"
+)
+
+
+class Browser:
+    """A chromium window and what it logged."""
+
+    def __init__(self, driver: Any, downloads: Path) -> None:
+        self.driver = driver
+        self.downloads = downloads
+
+    def open(self, file: Path, width: int = 1280, dark: bool = False) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.driver.get(file.resolve().as_uri())
+
+    def run(self, script: str) -> Any:
+        return self.driver.execute_script(script)
+
+    def press(self, *keys: str) -> None:
+        """Keys as a person presses them, wherever the focus is."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def console(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses that were asked for since the last call."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    binary, driver_file = shutil.which("chromium"), shutil.which("chromedriver")
+    if binary is None or driver_file is None:
+        pytest.skip("no chromium here: apt-get install -y chromium chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium here: pip install selenium")
+    from selenium.webdriver.chrome.service import Service
+
+    downloads = tmp_path_factory.mktemp("downloads")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    os.environ["SE_OFFLINE"] = "true"  # the driver is at hand: nothing is looked up
+    driver = webdriver.Chrome(options, Service(driver_file))
+    try:
+        yield Browser(driver, downloads)
+    finally:
+        driver.quit()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Browser:
+    """The window of all tests, with nothing left over from the last."""
+    chromium.driver.get("about:blank")
+    chromium.console()
+    chromium.requests()
+    for file in chromium.downloads.iterdir():
+        file.unlink()
+    return chromium
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The accessibility checker, as text to run inside a page."""
+    if not AXE.exists():
+        pytest.skip(f"no axe-core here: npm install --no-save --prefix {AXE.parents[2].relative_to(ROOT)} axe-core@4")
+    return AXE.read_text()

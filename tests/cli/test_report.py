@@ -1,0 +1,61 @@
+"""`papi report` as a command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from run_folders import write_run
+
+
+def report(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "papi", "report", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def test_one_run(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    done = report(folder.path)
+    assert done.returncode == 0, done.stderr
+    assert str(folder.path / "report.html") in done.stdout
+    assert "Worth a second look" in (folder.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_several_runs_and_what_is_missing(tmp_path: Path) -> None:
+    a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", method="proden")
+    b.summary_file.unlink()
+    done = report(a.path, b.path, a.path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 runs compared" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Note on b: This run has not finished" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "says"), [("missing", "holds no run"), ("empty", "holds no run")])
+def test_no_run_is_one_sentence(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "empty").mkdir()
+    done = report(tmp_path / name)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    done = report(folder.path, "--out", tmp_path / "no" / "such" / "page.html")
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+
+
+def test_sixty_thousand_images_in_bounds(tmp_path: Path) -> None:
+    """Noise is the worst an image can be for a page that must stay small."""
+    names = tuple(f"class {k}" for k in range(10))
+    folder = write_run(tmp_path / "run", names=names, images=60_000, tests=10_000, side=28)
+    process = subprocess.Popen([sys.executable, "-m", "papi", "report", str(folder.path)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert usage.ru_utime + usage.ru_stime < 60  # of work: seconds by the clock depend on what else is running
+    assert usage.ru_maxrss < 1_000_000  # kilobytes
+    assert (folder.path / "report.html").stat().st_size < 8_000_000
