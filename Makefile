@@ -29,7 +29,7 @@ lint: $(READY)  ## style and types
 	$(BIN)/mypy
 
 bench: $(READY)  ## speed against plain implementations, as ratios
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/data.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

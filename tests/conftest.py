@@ -5,10 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from papi.data.dataset import Dataset, ViewRecipe
 
 torch.set_num_threads(1)
+settings.register_profile("any machine", deadline=None)  # how long an example takes depends on what else is running
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

@@ -103,7 +103,7 @@ def fit(
                 yield snapshot(epoch, saved_step)
                 if stop:
                     return
-        row = {"epoch": epoch, "learning_rate": learning_rate(progress), **tally.means(), "seconds": 0.0}
+        row = {"epoch": epoch, "learning_rate": learning_rate(progress), **tally.means()}
         row["images_per_second"] = float(tally.sums["samples"]) / clock.lap()
         row |= evaluate(method)
         row["seconds"] = clock.total()
