@@ -61,7 +61,7 @@ def annotator_logits(
     known = _read(kept, (len(dataset.images), len(dataset.class_names)))
     if known is not None:
         return known
-    where = _find_device(device)
+    where = engine.find_device(device)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -121,17 +121,6 @@ def _train(
             checkpoint.save(file, event.state, key)
             done = event.state["epoch"]
     return _ask(method.network, images, normalise) if done == epochs else None
-
-
-def _find_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
-    return device
 
 
 @torch.inference_mode()

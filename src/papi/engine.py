@@ -146,6 +146,18 @@ def _require_finite(first_bad_step: int, loader: Loader, epoch: int) -> None:
     )
 
 
+def find_device(name: str) -> torch.device:
+    """A device by name; `auto` takes a GPU if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
+    return device
+
+
 class Stopwatch:
     """Seconds of a run, over all its parts: in total, in the training steps of this epoch, since the last save."""
 

@@ -34,7 +34,8 @@ class Evaluator:
             confidence = method.confidence.value
             row["mean_confidence"] = float(confidence.amax(1).mean())
             if self.labels is not None:
-                row["disambiguation_accuracy"] = accuracy(self.resolve(confidence, method), self.labels)
+                resolved = candidate_argmax(confidence, method.candidates).cpu().numpy()
+                row["disambiguation_accuracy"] = accuracy(resolved, self.labels)
         if self.test_images is None:
             return row
         self.last = evaluate(method.network, self.test_images, self.normalise, method.prototypes)
@@ -46,22 +47,24 @@ class Evaluator:
         within, between = class_similarity(self.last.embedding.numpy(), self.test_labels)
         return row | {"intra_similarity": within, "inter_similarity": between}
 
-    @staticmethod
-    def resolve(confidence: Tensor, method: Method) -> np.ndarray:
-        """The label each training image is taken to have, `(N,)`: always one of its candidates."""
-        return candidate_argmax(confidence, method.candidates).cpu().numpy()
-
     def conclude(self, method: Method, images: Tensor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What a finished run keeps for pictures, and how well it resolved the training labels, if that can be known.
 
-        A method without a memory of its own resolves labels with the trained network.
+        A method without a memory of its own resolves labels with the trained network. What each classifier says about
+        the training images now, within their candidates, is kept beside: where the two differ, a person should look.
         """
+        candidates = method.candidates.cpu()
+        now = evaluate(method.network, images, self.normalise, method.prototypes)
         if method.confidence is not None:
-            confidence = method.confidence.value
+            confidence = method.confidence.value.cpu()
         else:
-            probabilities = evaluate(method.network, images, self.normalise).probabilities.to(images.device)
-            confidence = candidate_softmax(probabilities.clamp_min(1e-30).log(), method.candidates)
-        arrays = {"confidence": confidence.cpu().numpy()}
+            confidence = candidate_softmax(now.probabilities.clamp_min(1e-30).log(), candidates)
+        arrays = {
+            "confidence": confidence.numpy(),
+            "linear_label": candidate_argmax(now.probabilities, candidates).numpy(),
+        }
+        if now.prototype_scores is not None:
+            arrays["prototype_label"] = candidate_argmax(now.prototype_scores, candidates).numpy()
         if self.test_images is not None:
             test = self.last or evaluate(method.network, self.test_images, self.normalise, method.prototypes)
             sample = np.linspace(0, len(self.test_images) - 1, min(EMBEDDING_SAMPLE, len(self.test_images)), dtype=int)
@@ -70,10 +73,10 @@ class Evaluator:
             arrays["embedding_index"] = sample
         if method.prototypes is not None:
             arrays["prototypes"] = method.prototypes.value.cpu().numpy()
-        ambiguous = (method.candidates.sum(1) > 1).cpu().numpy()
+        ambiguous = (candidates.sum(1) > 1).numpy()
         resolved: dict[str, Any] = {"ambiguous_images": int(ambiguous.sum()), "disambiguation_accuracy": None}
         if self.labels is not None:
-            right = self.resolve(confidence, method) == self.labels
+            right = candidate_argmax(confidence, candidates).numpy() == self.labels
             resolved["disambiguation_accuracy"] = float(right.mean())
             resolved["ambiguous_resolved"] = int(right[ambiguous].sum())
         return arrays, resolved

@@ -89,6 +89,7 @@ def train(
 
     `progress` hears of what takes its time before training: decoding images, training an annotator.
     """
+    _set_threads(config, RunFolder(path))  # an annotator's answers depend on it, too
     dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
     config = complete(preparation.settled(config, dataset))
     candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
@@ -107,7 +108,7 @@ def fit(
 ) -> Iterator[Event]:
     """Train on images and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued."""
     config = complete(config)
-    device = _find_device(config.device)
+    device = engine.find_device(config.device)
     method_class = find_method(config.method)
     method_config = parse_options(method_class.Config, config.options)
     identity = _identity(config, asdict(method_config), dataset, candidates)
@@ -123,7 +124,7 @@ def fit(
     state: dict[str, Any] | None = None
     problems: list[str] = []
     if folder is not None:
-        _prepare(folder, config, identity, candidates, statistics)
+        _prepare(folder, config, identity, dataset, candidates, statistics)
         state, problems = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), device)
         folder.write_rows(state["rows"] if state else [])
 
@@ -190,18 +191,27 @@ def _identity(
 
 
 def _prepare(
-    folder: RunFolder, config: RunConfig, identity: dict[str, Any], candidates: np.ndarray, statistics: dict[str, float]
+    folder: RunFolder,
+    config: RunConfig,
+    identity: dict[str, Any],
+    dataset: Dataset,
+    candidates: np.ndarray,
+    statistics: dict[str, float],
 ) -> None:
     """Write what a run is before its first step, unless an earlier part of it has."""
     folder.create()
     if folder.read_config() is not None:
         return
-    folder.write_arrays(folder.candidates_file, {"candidates": candidates})
+    arrays = {"candidates": candidates}
+    if dataset.file_names is not None:
+        arrays["file_names"] = np.array(dataset.file_names)
+    folder.write_arrays(folder.candidates_file, arrays)
     packages = ("papi-pll", "torch", "numpy")
     folder.write_config(
         {
             "config": to_dict(config),
             "identity": identity,
+            "classes": list(dataset.class_names),
             "candidates": statistics,
             "threads": torch.get_num_threads(),
             "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
@@ -242,7 +252,7 @@ def _build_method(
             )
         extras["truth"] = torch.from_numpy(dataset.labels)
     if method_class.needs_shape(method_config):
-        extras["shape"] = dataset.images.shape[1:]
+        extras["shape"] = dataset.input_shape
     method = method_class(network, torch.from_numpy(candidates), method_config, **extras)
     if dataset.initial_confidence is not None and method.confidence is not None:
         method.confidence.replace(torch.arange(len(candidates)), torch.from_numpy(dataset.initial_confidence))
@@ -262,17 +272,6 @@ def _build_loader(
         seed=config.seed,
         drop_last=bool(config.drop_last),
     )
-
-
-def _find_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
-    return device
 
 
 def _card(config: RunConfig, dataset: Dataset, method: Method) -> ModelCard:

@@ -1,5 +1,6 @@
 """The page "Your own data", followed to the letter in an empty folder."""
 
+import csv
 import os
 import re
 import subprocess
@@ -21,7 +22,6 @@ def test_from_an_empty_folder_to_resolved_labels(tmp_path: Path, cache: Path) ->
     work = tmp_path / "empty"
     work.mkdir()
     environment = os.environ | {"PATH": f"{shims}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    said = ""
     for kind, text in blocks:
         if kind == "python":
             name = re.match(r"# (\w+\.py)", text)
@@ -34,12 +34,13 @@ def test_from_an_empty_folder_to_resolved_labels(tmp_path: Path, cache: Path) ->
                 command, shell=True, cwd=work, env=environment, capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, f"{command}: {done.stderr}"
-            said = done.stdout
             commands += 1
-    assert commands == 4
-    resolved = [line.split() for line in said.splitlines()]
-    assert len(resolved) == 5
-    for file, label, belief in resolved:
-        row = next(row for row in (work / "labels.csv").read_text().splitlines() if row.startswith(file))
-        assert label in row.split(",")[1].split("|")
-        assert 0.33 < float(belief) <= 1
+    assert commands == 5
+    with (work / "runs" / "flowers" / "labels.csv").open(newline="", encoding="utf-8") as file:
+        resolved = list(csv.DictReader(file))
+    given = dict(line.split(",") for line in (work / "labels.csv").read_text().splitlines()[1:])
+    assert {row["file"] for row in resolved} == given.keys()
+    for row in resolved:
+        assert row["label"] in given[row["file"]].split("|")
+        assert 0.33 < float(row["confidence"]) <= 1
+    assert (work / "runs" / "flowers" / "report.html").exists()

@@ -8,6 +8,7 @@ from papi import __version__
 from papi.cli.check import check
 from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
+from papi.cli.labels import labels
 from papi.cli.methods import methods
 from papi.cli.report import report
 from papi.cli.terminal import printable
@@ -24,6 +25,7 @@ app = App(
 )
 app.command(train)
 app.command(evaluate)
+app.command(labels)
 app.command(report)
 app.command(watch)
 app.command(methods)

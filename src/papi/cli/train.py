@@ -165,5 +165,6 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
     console.print(f"Everything is in {folder}: model.safetensors, metrics.jsonl, summary.json")
     console.print("Next:")
     console.print(f"  papi report {shlex.quote(str(folder))} --open", soft_wrap=True)
+    console.print(f"  papi labels {shlex.quote(str(folder))}", soft_wrap=True)
     console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
     console.print(f"  python -c \"import papi; print(papi.load('{folder}').class_names)\"", soft_wrap=True)

@@ -1,0 +1,66 @@
+"""`papi labels` on runs of the toy problem."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from papi import run
+from papi.cli.labels import COLUMNS, labels
+from papi.config import RunConfig
+from papi.data import candidates as generators
+from papi.data.dataset import Dataset
+from papi.errors import UserError
+from papi.runfolder import RunFolder
+
+
+def train(data: Dataset, folder: Path, method: str) -> np.ndarray:
+    assert data.labels is not None
+    mask = generators.uniform(data.labels, len(data.class_names), 0.3, 0)
+    config = RunConfig(data="toy", method=method, epochs=2, batch_size=20, threads=1, device="cpu")
+    list(run.fit(data, mask, config, RunFolder(folder)))
+    return mask
+
+
+def read(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.parametrize("method", ["papi", "cc"])
+def test_every_image_has_its_row(toy_dataset: Dataset, tmp_path: Path, method: str) -> None:
+    mask = train(toy_dataset, tmp_path, method)
+    labels(tmp_path)
+    rows = read(tmp_path / "labels.csv")
+    assert tuple(rows[0]) == COLUMNS
+    assert [int(row["index"]) for row in rows] == list(range(96))
+    assert sorted(int(row["second_look_rank"]) for row in rows) == list(range(1, 97))
+    confidence = RunFolder(tmp_path).read_arrays(tmp_path / "arrays.npz")["confidence"]
+    for i, row in enumerate(rows):
+        names = [toy_dataset.class_names[k] for k in np.flatnonzero(mask[i])]
+        assert row["candidates"].split("|") == names
+        assert row["label"] == toy_dataset.class_names[confidence[i].argmax()]
+        assert row["second_choice"] in names if len(names) > 1 else row["second_choice"] == ""
+        assert row["classifiers_agree"] in (("yes", "no") if method == "papi" else ("",))
+
+
+def test_file_names_and_awkward_class_names(toy_dataset: Dataset, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    files = tuple(f'a, "{i}".png' for i in range(96))
+    data = replace(toy_dataset, file_names=files, class_names=("<b>", 'say "x"', "a,b", "line\nbreak"))
+    train(data, tmp_path, "papi")
+    labels(tmp_path, out=tmp_path / "elsewhere.csv")
+    rows = read(tmp_path / "elsewhere.csv")
+    assert [row["file"] for row in rows] == list(files)
+    assert {row["label"] for row in rows} <= set(data.class_names)
+
+
+def test_runs_that_are_not_there_or_not_finished(toy_dataset: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no run"):
+        labels(tmp_path)
+    train(toy_dataset, tmp_path, "cc")
+    (tmp_path / "arrays.npz").unlink()
+    with pytest.raises(UserError, match="not finished"):
+        labels(tmp_path)
