@@ -111,6 +111,9 @@ def lines(key: str, curves: Sequence[Line], *, x: str, y: str, percent: bool = F
                     curve.x, curve.y, curve.spread, label=shortened(curve.label, 30), marker="o", capsize=3, **look
                 )
         _label(axes, x, y, percent, whole)
+        if not whole:  # a few chosen values: these are the ones to read off
+            values = sorted({value for curve in curves for value in curve.x})
+            axes.set_xticks(values, [f"{value:g}" for value in values])
         if len(curves) > 1:
             _legend(axes)
         return _svg(figure, key)
