@@ -43,7 +43,7 @@ def model(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
-VARYING = ("seconds", "images_per_second")
+VARYING = ("seconds", "cpu_seconds", "images_per_second")
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -68,7 +68,8 @@ def test_files_and_their_contents(toy_dataset: Dataset, tmp_path: Path) -> None:
     assert summary == finished.summary
     needed = {
         "method", "dataset", "network", "seed", "epochs", "mean_candidates", "test_accuracy", "test_accuracy_best",
-        "test_accuracy_last10", "prototype_accuracy", "disambiguation_accuracy", "seconds", "images_per_second",
+        "test_accuracy_last10", "prototype_accuracy", "disambiguation_accuracy", "seconds", "cpu_seconds",
+        "images_per_second",
     }  # fmt: skip
     assert needed <= summary.keys()
     written = RunFolder(tmp_path).read_rows()

@@ -105,6 +105,7 @@ def fit(
                     return
         row = {"epoch": epoch, "learning_rate": learning_rate(progress), **tally.means()}
         row["images_per_second"] = float(tally.sums["samples"]) / clock.lap()
+        row["cpu_seconds"] = clock.cpu_lap()
         row |= evaluate(method)
         row["seconds"] = clock.total()
         rows.append(row)
@@ -159,11 +160,15 @@ def find_device(name: str) -> torch.device:
 
 
 class Stopwatch:
-    """Seconds of a run, over all its parts: in total, in the training steps of this epoch, since the last save."""
+    """Seconds of a run, over all its parts: in total, in the training steps of this epoch, since the last save.
 
-    def __init__(self, total: float = 0.0, lap: float = 0.0) -> None:
+    The time that processors worked on the steps of this epoch is kept beside: it hardly depends on what else runs.
+    """
+
+    def __init__(self, total: float = 0.0, lap: float = 0.0, cpu_lap: float = 0.0) -> None:
         now = time.monotonic()
         self._start, self._lap_start, self._save = now - total, now - lap, now
+        self._cpu_lap_start = time.process_time() - cpu_lap
 
     def total(self) -> float:
         return time.monotonic() - self._start
@@ -171,8 +176,11 @@ class Stopwatch:
     def lap(self) -> float:
         return time.monotonic() - self._lap_start
 
+    def cpu_lap(self) -> float:
+        return time.process_time() - self._cpu_lap_start
+
     def new_lap(self) -> None:
-        self._lap_start = time.monotonic()
+        self._lap_start, self._cpu_lap_start = time.monotonic(), time.process_time()
 
     def since_save(self) -> float:
         return time.monotonic() - self._save
@@ -180,7 +188,7 @@ class Stopwatch:
     def saved(self) -> dict[str, float]:
         """What another stopwatch goes on from."""
         self._save = time.monotonic()
-        return {"total": self.total(), "lap": self.lap()}
+        return {"total": self.total(), "lap": self.lap(), "cpu_lap": self.cpu_lap()}
 
 
 class Evaluation(NamedTuple):

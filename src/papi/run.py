@@ -306,6 +306,7 @@ def _summarise(
         "prototype_accuracy": rows[-1].get("prototype_accuracy"),
         "training_images": images,
         "seconds": rows[-1]["seconds"],
+        "cpu_seconds": sum(row["cpu_seconds"] for row in rows),
         "images_per_second": len(rows) / sum(1 / row["images_per_second"] for row in rows),
     }
 
