@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -128,7 +129,7 @@ def make_batch(method: PaPi, epoch: int, step: int, size: int = 8) -> Batch:
 
 
 class LiteralPaPi:
-    """Section 2 of the specification, one line after another: four separate passes, a loop over samples, no savings."""
+    """Section 2 of the specification, one line after another: separate passes, a loop over samples, no savings."""
 
     def __init__(self, network: Network, candidates: Tensor, config: PaPiConfig) -> None:
         self.network, self.candidates, self.config = network, candidates, config
@@ -162,17 +163,26 @@ class LiteralPaPi:
         random = draws(progress.seed, "mixup", progress.epoch, progress.step)
         m = random.beta(c.mixup_alpha, c.mixup_alpha)
         pi = torch.from_numpy(random.permutation(len(batch.index)))
-        x_w, x_s = batch.views
-        # 2. Four passes, both heads on each.
-        passes = [x_w, x_s, m * x_w + (1 - m) * x_w[pi], m * x_s + (1 - m) * x_s[pi]]
+        x_w, x_s = batch.views if len(batch.views) == 2 else (batch.views[0], None)
+        # 2. Four passes, both heads on each; the cheaper forms leave some out. `one` has no mixtures.
+        if c.passes == "one":
+            m, pi = 1.0, torch.arange(len(batch.index))
+            passes, clean, aligned = [x_w], (0,), (0,)
+        else:
+            assert x_s is not None
+            mixed_w, mixed_s = m * x_w + (1 - m) * x_w[pi], m * x_s + (1 - m) * x_s[pi]
+            if c.passes == "two":
+                passes, clean, aligned = [x_w, mixed_s], (0,), (1,)
+            else:
+                passes, clean, aligned = [x_w, x_s, mixed_w, mixed_s], (0, 1), (2, 3)
         features = [self.network.encoder(x) for x in passes]
         logits = [self.network.classifier(v) for v in features]
         z = [self.project(v) for v in features]
-        # 3. Similarities of the mixtures to the prototypes before their update.
+        # 3. Similarities of what is aligned to the prototypes before their update.
         old = self.C.clone()
-        similarities = [z[2] @ old.T, z[3] @ old.T]
+        similarities = [z[v] @ old.T for v in aligned]
         # 4. and 5. Prototypes, sample by sample, weak view before strong view.
-        for v in (0, 1):
+        for v in clean:
             guess = self.restricted(logits[v], batch.candidates).argmax(1)
             for i in range(len(batch.index)):
                 k = guess[i]
@@ -196,8 +206,9 @@ class LiteralPaPi:
         return classification + weight * alignment
 
 
-def test_trajectory_equals_the_literal_version() -> None:
-    config = PaPiConfig(mixup_alpha=2.0, ramp_epochs=2.0)
+@pytest.mark.parametrize("passes", ["paper", "two", "one"])
+def test_trajectory_equals_the_literal_version(passes: Literal["paper", "two", "one"]) -> None:
+    config = PaPiConfig(passes=passes, mixup_alpha=2.0, ramp_epochs=2.0)
     method = make_method(config)
     literal = LiteralPaPi(copy.deepcopy(method.network), method.candidates, config)
     method.confidence.value = literal.P.clone()  # thirds in double precision, not widened from float32
@@ -272,6 +283,71 @@ class TestGradients:
         assert output.loss == output.logs["loss_classification"]
         assert method.network.projector is not None
         assert all(parameter.grad is None for parameter in method.network.projector.parameters())
+
+
+class TestCheaperForms:
+    """Two passes and one: the same guidance from fewer looks at the images."""
+
+    def hooked(self, config: PaPiConfig) -> tuple[list[Tensor], list[bool], list[bool]]:
+        """Of a late step: what the encoder saw, which of its outputs and of the projections carry a gradient."""
+        method = make_method(config)
+        inputs: list[Tensor] = []
+        encoded: list[bool] = []
+        projected: list[bool] = []
+
+        def see(_: nn.Module, given: tuple[Tensor], output: Tensor) -> None:
+            inputs.append(given[0])
+            encoded.append(output.requires_grad)
+
+        method.network.encoder.register_forward_hook(see)
+        assert method.network.projector is not None
+        method.network.projector.register_forward_hook(lambda _, __, output: projected.append(output.requires_grad))
+        self.batch = make_batch(method, 0, 0)
+        method.training_step(self.batch, LATE).loss.backward()  # type: ignore[no-untyped-call]
+        return inputs, encoded, projected
+
+    def test_two_passes(self) -> None:
+        inputs, encoded, projected = self.hooked(PaPiConfig(passes="two"))
+        assert encoded == [True, True]
+        assert sorted(projected) == [False, True]  # prototypes take the clean weak view; the mixture is aligned
+        torch.testing.assert_close(inputs[0], self.batch.views[0])
+        generator = draws(LATE.seed, "mixup", LATE.epoch, LATE.step)
+        share = generator.beta(8, 8)
+        partner = torch.from_numpy(generator.permutation(8))
+        strong = self.batch.views[1]
+        torch.testing.assert_close(inputs[1], share * strong + (1 - share) * strong[partner])
+
+    def test_one_pass(self) -> None:
+        inputs, encoded, projected = self.hooked(PaPiConfig(passes="one"))
+        assert encoded == [True]
+        assert sorted(projected) == [False, True]
+        assert len(self.batch.views) == 1
+        torch.testing.assert_close(inputs[0], self.batch.views[0])
+
+    @pytest.mark.parametrize("passes", ["two", "one"])
+    def test_without_weight_only_the_classifier_learns(self, passes: Literal["two", "one"]) -> None:
+        method = make_method(PaPiConfig(passes=passes))
+        output = method.training_step(make_batch(method, 0, 0), Progress(0, 10, 0, 1, seed=0))
+        output.loss.backward()  # type: ignore[no-untyped-call]
+        assert output.loss == output.logs["loss_classification"]
+        assert method.network.projector is not None
+        assert all(parameter.grad is None for parameter in method.network.projector.parameters())
+
+    @pytest.mark.parametrize("passes", ["two", "one"])
+    def test_classifier_learns_from_the_clean_weak_view_only(self, passes: Literal["two", "one"]) -> None:
+        method, alone = make_method(PaPiConfig(passes=passes)), make_method(PaPiConfig(alignment=False))
+        alone.network.load_state_dict(method.network.state_dict(), strict=False)
+        batch = make_batch(method, 0, 0)
+        for each in (method, alone):
+            views = batch.views if each is method else batch.views[:1]
+            each.training_step(Batch(batch.index, views, batch.candidates), LATE).loss.backward()  # type: ignore[no-untyped-call]
+        mine, expected = (each.network.classifier.weight.grad for each in (method, alone))
+        torch.testing.assert_close(mine, expected, atol=1e-12, rtol=0)
+
+    def test_two_passes_without_mixup_align_the_clean_strong_view(self) -> None:
+        inputs, encoded, _ = self.hooked(PaPiConfig(passes="two", mixup=False))
+        assert encoded == [True, True]
+        torch.testing.assert_close(inputs[1], self.batch.views[1])
 
 
 class TestVariants:

@@ -7,6 +7,7 @@ decision (*alignment*, L_ali), on mixtures of images, so that the shared encoder
 Symbols: λ confidence momentum, γ prototype momentum, φ share of a mixture, ϕ(t) alignment weight, τ temperature.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +30,10 @@ _COMPOSITIONS = {"SW": ("weak", "strong"), "SS": ("strong", "strong"), "WW": ("w
 class PaPiConfig:
     """The defaults are those of the released code for CIFAR-10."""
 
+    passes: Literal["paper", "two", "one"] = "paper"
+    """Encoder passes of a step. `paper`: both views clean, then both mixed (4 forwards, 3 backwards). `two`: the first
+    view clean, the second mixed and aligned (2 and 2). `one`: the first view alone is classified and aligned (1 and 1);
+    there is no mixup then."""
     temperature: float = 0.3
     """Divides similarities to the prototypes; lower is sharper."""
     mixup_alpha: float = 8.0
@@ -56,7 +61,7 @@ class PaPi(Method):
     Config = PaPiConfig
     paper = "Xia et al., CVPR"
     year = 2023
-    passes = "4f + 3b"
+    passes = "4f + 3b"  # of the form in the paper; the option of this name has cheaper ones
     memory = "N×K confidence, K×d prototypes"
     config: PaPiConfig
     confidence: Confidence
@@ -75,7 +80,8 @@ class PaPi(Method):
     @property
     def views(self) -> tuple[str, ...]:
         composition = _COMPOSITIONS[self.config.views]
-        return composition if self.config.alignment else composition[:1]
+        both = self.config.alignment and self.config.passes != "one"
+        return composition if both else composition[:1]
 
     def momenta_and_weight(self, progress: Progress) -> tuple[float, float, float]:
         """Confidence momentum, prototype momentum and alignment weight at this point of the run."""
@@ -100,41 +106,54 @@ class PaPi(Method):
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
             return StepOutput(loss, first.logits)
 
-        # Batch-norm sees the views one by one and in this order, also while the weight is 0.
-        with torch.set_grad_enabled(weight > 0 and not self.config.mixup):
-            second = self.network(batch.views[1])
         share, partner = self.draw_mixture(batch, progress)
+        mixtures = [share * view + (1 - share) * view[partner] if share < 1 else view for view in batch.views]
+        clean, features = self.further_passes(first, batch.views, mixtures, learning=weight > 0)
         with torch.set_grad_enabled(weight > 0):
-            if self.config.mixup:
-                features = [self.network.encoder(share * view + (1 - share) * view[partner]) for view in batch.views]
-            else:
-                features = [first.features, second.features]
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
-        prototype_scores = self.update_prototypes(batch, first, second, prototype_momentum)
+        prototype_scores = self.update_prototypes(batch, clean, prototype_momentum)
         self.confidence.average(batch.index, guess, confidence_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
         classification = soft_cross_entropy(first.logits, target)
-        alignment = mixed_kl_divergence(target, target[partner], share, scores[0])
-        alignment = alignment + mixed_kl_divergence(target, target[partner], share, scores[1])
+        alignment = torch.stack([mixed_kl_divergence(target, target[partner], share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
         return StepOutput(loss, first.logits, prototype_scores, logs)
 
+    def further_passes(
+        self, first: Output, views: Sequence[Tensor], mixtures: Sequence[Tensor], learning: bool
+    ) -> tuple[list[Output], list[Tensor]]:
+        """What the encoder sees after the first view: clean outputs for the prototypes, and the features to align.
+
+        Batch-norm sees the views one by one and in this order, also while nothing is learned from them.
+        """
+        if self.config.passes == "one":
+            return [first], [first.features]
+        if self.config.passes == "two":
+            with torch.set_grad_enabled(learning):
+                return [first], [self.network.encoder(mixtures[1])]
+        with torch.set_grad_enabled(learning and not self.config.mixup):
+            second = self.network(views[1])
+        if not self.config.mixup:
+            return [first, second], [first.features, second.features]
+        with torch.set_grad_enabled(learning):
+            return [first, second], [self.network.encoder(mixture) for mixture in mixtures]
+
     def draw_mixture(self, batch: Batch, progress: Progress) -> tuple[float, Tensor]:
         """One share and one permutation of partners for the batch; without mixup each image is its own partner."""
         size = len(batch.index)
-        if not self.config.mixup:
+        if not self.config.mixup or self.config.passes == "one":
             return 1.0, torch.arange(size, device=batch.index.device)
         generator = draws(progress.seed, "mixup", progress.epoch, progress.step)
         share = float(generator.beta(self.config.mixup_alpha, self.config.mixup_alpha))
         return share, torch.from_numpy(generator.permutation(size)).to(batch.index.device)
 
     @torch.no_grad()
-    def update_prototypes(self, batch: Batch, first: Output, second: Output, momentum: float) -> Tensor:
+    def update_prototypes(self, batch: Batch, clean: list[Output], momentum: float) -> Tensor:
         """Take in the clean features, first view before second, under each view's own guess; return the old scores."""
-        embeddings = [self.network.project(view.features) for view in (first, second)]
-        labels = [candidate_argmax(view.logits, batch.candidates) for view in (first, second)]
+        embeddings = [self.network.project(view.features) for view in clean]
+        labels = [candidate_argmax(view.logits, batch.candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
         self.prototypes.average(torch.cat(embeddings), torch.cat(labels), momentum)
         return scores
