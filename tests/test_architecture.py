@@ -27,6 +27,7 @@ ORDER = [
     ["presets"],
     ["optim", "metrics", "checkpoint", "tally"],
     ["engine"],
+    ["selection"],
     ["evaluator", "inference"],
     ["annotator"],
     ["preparation"],

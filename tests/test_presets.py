@@ -2,7 +2,7 @@
 
 import pytest
 
-from papi.config import CandidatesConfig, OptimConfig, RunConfig, parse_options
+from papi.config import CandidatesConfig, OptimConfig, RunConfig, Select, parse_options
 from papi.errors import UserError
 from papi.methods import METHODS
 from papi.presets import PRESETS, complete
@@ -40,6 +40,14 @@ def test_what_a_person_sets_stays() -> None:
         0.5,
     )
     assert complete(config) == config
+
+
+@pytest.mark.parametrize(
+    ("select", "given", "share"),
+    [("last", None, 0), ("covering-rate", None, 0.1), ("approximated-accuracy", 0.3, 0.3), ("last", 0.2, 0.2)],
+)
+def test_choosing_an_epoch_holds_samples_out(select: Select, given: float | None, share: float) -> None:
+    assert complete(RunConfig(select=select, data_holdout=given)).data_holdout == share
 
 
 def test_unknown_preset() -> None:

@@ -27,6 +27,7 @@ MAX_SEED = 2**32 - 1  # the released code's candidate draw takes no larger seed
 T = TypeVar("T")
 
 
+Select = Literal["last", "covering-rate", "approximated-accuracy"]
 CandidateKind = Literal["uniform", "hierarchical", "class-dependent", "uniform-sets", "instance-dependent", "noisy"]
 
 
@@ -144,6 +145,8 @@ class RunConfig:
     """The published split of a known dataset to train on."""
     data_test_share: Annotated[float, _DATA, Parameter(name="--data.test-share")] = 0.2
     """Share to hold out for testing where there are true labels but no test images, in [0, 1)."""
+    data_holdout: Annotated[float | None, _DATA, Parameter(name="--data.holdout")] = None
+    """Share not to train on, to judge every epoch by its candidate sets alone. [default: 0; 0.1 with --select]"""
     limit: Annotated[int | None, _DATA] = None
     """Train on so many images only, the same number of each class. [default: all]"""
     candidates: CandidatesConfig = field(default_factory=CandidatesConfig)
@@ -162,6 +165,8 @@ class RunConfig:
     drop_last: Annotated[bool | None, _TRAINING] = None
     """Leave out the smaller batch at the end of an epoch. [default: from the preset]"""
     optim: OptimConfig = field(default_factory=OptimConfig)
+    select: Annotated[Select, _TRAINING] = "last"
+    """Which epoch's model to keep: the last, or the best by candidate sets held out. No true label is looked at."""
     seed: Annotated[int, _TRAINING] = 0
     """Seed of everything random: the same seed gives the same model, bit for bit."""
     threads: Annotated[int | None, _RUN] = None
@@ -173,6 +178,10 @@ class RunConfig:
     def __post_init__(self) -> None:
         _require(0 <= self.seed <= MAX_SEED, "--seed", self.seed, f"between 0 and {MAX_SEED}")
         _require(0 <= self.data_test_share < 1, "--data.test-share", self.data_test_share, "a number in [0, 1)")
+        if self.data_holdout is not None:
+            _require(0 <= self.data_holdout < 1, "--data.holdout", self.data_holdout, "a number in [0, 1)")
+        if self.select != "last" and self.data_holdout == 0:
+            raise UserError(f"--select {self.select} needs samples held out: give --data.holdout a share above 0.")
         if self.data_size is not None:
             _require(4 <= self.data_size <= 1024, "--data.size", self.data_size, "between 4 and 1024 pixels")
         for name, least in (("limit", 2), ("epochs", 1), ("batch_size", 2), ("threads", 1)):
@@ -190,6 +199,9 @@ class RunConfig:
 
 # What changes neither the weights nor the metrics of a run. `preset` only filled in the other fields.
 NO_EFFECT = {"data_dir", "threads", "device", "checkpoint", "preset"}
+
+# Settings at which a run does what it did before they existed. Its identity leaves them out, so that it can go on.
+NEUTRAL = {"data_holdout": 0.0, "select": "last"}
 
 
 def to_dict(config: Any) -> dict[str, Any]:

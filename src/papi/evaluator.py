@@ -11,15 +11,23 @@ from papi.data.views import Normalise
 from papi.engine import Evaluation, evaluate
 from papi.losses import candidate_argmax, candidate_softmax
 from papi.methods.base import Method
-from papi.metrics import accuracy, class_similarity
+from papi.metrics import accuracy, class_similarity, criteria
+from papi.selection import HeldOut
+from papi.state import Confidence
 
 EMBEDDING_SAMPLE = 2000  # test images whose embedding is kept for pictures
 
 
 class Evaluator:
-    """Measures a method on the test images and on the training labels it has resolved, as far as the truth is known."""
+    """Measures a method on the test images and on the training labels it has resolved, as far as the truth is known.
 
-    def __init__(self, dataset: Dataset, normalise: Normalise, device: torch.device) -> None:
+    Samples held out of training are measured by their candidate sets alone.
+    """
+
+    def __init__(
+        self, dataset: Dataset, normalise: Normalise, device: torch.device, held_out: HeldOut | None = None
+    ) -> None:
+        self.held_out = held_out
         self.labels, self.test_labels = dataset.labels, dataset.test_labels
         self.normalise = normalise
         self.test_images = None
@@ -36,6 +44,9 @@ class Evaluator:
             if self.labels is not None:
                 resolved = candidate_argmax(confidence, method.candidates).cpu().numpy()
                 row["disambiguation_accuracy"] = accuracy(resolved, self.labels)
+        if self.held_out is not None:
+            held = evaluate(method.network, self.held_out.images, self.normalise)
+            row |= criteria(held.probabilities.numpy(), self.held_out.candidates)
         if self.test_images is None:
             return row
         self.last = evaluate(method.network, self.test_images, self.normalise, method.prototypes)
@@ -50,21 +61,17 @@ class Evaluator:
     def conclude(self, method: Method, images: Tensor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What a finished run keeps for pictures, and how well it resolved the training labels, if that can be known.
 
-        A method without a memory of its own resolves labels with the trained network. What each classifier says about
-        the training images now, within their candidates, is kept beside: where the two differ, a person should look.
+        A method without a memory of its own resolves labels with the trained network, and so are those of samples held
+        out. What each classifier says about the training images now, within their candidates, is kept beside: where the
+        two differ, a person should look.
         """
         candidates = method.candidates.cpu()
-        now = evaluate(method.network, images, self.normalise, method.prototypes)
-        if method.confidence is not None:
-            confidence = method.confidence.value.cpu()
-        else:
-            confidence = candidate_softmax(now.probabilities.clamp_min(1e-30).log(), candidates)
-        arrays = {
-            "confidence": confidence.numpy(),
-            "linear_label": candidate_argmax(now.probabilities, candidates).numpy(),
-        }
-        if now.prototype_scores is not None:
-            arrays["prototype_label"] = candidate_argmax(now.prototype_scores, candidates).numpy()
+        arrays = self._resolve(method, images, candidates, method.confidence)
+        confidence = torch.from_numpy(arrays["confidence"])
+        if self.held_out is not None:
+            held = self._resolve(method, self.held_out.images, torch.from_numpy(self.held_out.candidates))
+            arrays = {name: _merged(self.held_out.rows, arrays[name], held[name]) for name in arrays}
+            arrays["held_out"] = np.flatnonzero(self.held_out.rows)
         if self.test_images is not None:
             test = self.last or evaluate(method.network, self.test_images, self.normalise, method.prototypes)
             sample = np.linspace(0, len(self.test_images) - 1, min(EMBEDDING_SAMPLE, len(self.test_images)), dtype=int)
@@ -80,3 +87,25 @@ class Evaluator:
             resolved["disambiguation_accuracy"] = float(right.mean())
             resolved["ambiguous_resolved"] = int(right[ambiguous].sum())
         return arrays, resolved
+
+    def _resolve(
+        self, method: Method, images: Tensor, candidates: Tensor, known: Confidence | None = None
+    ) -> dict[str, np.ndarray]:
+        """Confidence, the method's own if it is `known`, and the candidate that each classifier prefers."""
+        now = evaluate(method.network, images, self.normalise, method.prototypes)
+        if known is not None:
+            confidence = known.value.cpu()
+        else:
+            confidence = candidate_softmax(now.probabilities.clamp_min(1e-30).log(), candidates)
+        arrays = {"confidence": confidence.numpy()}
+        arrays["linear_label"] = candidate_argmax(now.probabilities, candidates).numpy()
+        if now.prototype_scores is not None:
+            arrays["prototype_label"] = candidate_argmax(now.prototype_scores, candidates).numpy()
+        return arrays
+
+
+def _merged(held_out: np.ndarray, trained: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """One array of all samples in their order, from those trained on and those held out."""
+    merged = np.empty((len(held_out), *trained.shape[1:]), trained.dtype)
+    merged[~held_out], merged[held_out] = trained, held
+    return merged

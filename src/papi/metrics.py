@@ -1,11 +1,55 @@
 """What is measured: arrays in, floats out."""
 
+from collections.abc import Sequence
+
 import numpy as np
+
+CALIBRATION_BINS = 10
+CRITERIA = ("covering_rate", "approximated_accuracy", "candidate_likelihood")
+"""What judges a model by candidate sets alone, under the names they have in the rows of a run; more is better."""
 
 
 def accuracy(predicted: np.ndarray, labels: np.ndarray) -> float:
     """Share of equal entries."""
     return float((predicted == labels).mean())
+
+
+def criteria(probabilities: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
+    """All of `CRITERIA`, from probabilities `(N, K)` and candidate sets `(N, K) bool` of samples not trained on."""
+    return {
+        "covering_rate": covering_rate(probabilities.argmax(1), candidates),
+        "approximated_accuracy": approximated_accuracy(probabilities, candidates),
+        "candidate_likelihood": candidate_likelihood(probabilities, candidates),
+    }
+
+
+def covering_rate(predicted: np.ndarray, candidates: np.ndarray) -> float:
+    """Share of samples whose predicted label `(N,)` is among their candidates `(N, K) bool`."""
+    return float(candidates[np.arange(len(predicted)), predicted].mean())
+
+
+def approximated_accuracy(probabilities: np.ndarray, candidates: np.ndarray) -> float:
+    """Mean of p(predicted) / sum of p over the candidates where the prediction is a candidate, and 0 where it is not.
+
+    So an answer counts for as much as the model itself believes in it among the candidates. This is PLENCH's measure
+    (Wang et al., ICLR 2025; `val_approximated_accuracy` of its release): one minus the expected zero-one loss under
+    probabilities restricted to the candidates and normalised.
+    """
+    inside = np.where(candidates, probabilities, 0).astype(np.float64)
+    credit = inside[np.arange(len(inside)), probabilities.argmax(1)]
+    return float((credit / inside.sum(1).clip(min=np.finfo(np.float64).tiny)).mean())
+
+
+def candidate_likelihood(probabilities: np.ndarray, candidates: np.ndarray) -> float:
+    """Mean of the logarithm of the summed probability of the candidates: 0 at best, in nats."""
+    inside = np.where(candidates, probabilities, 0).sum(1, dtype=np.float64)
+    return float(np.log(inside.clip(min=np.finfo(np.float32).tiny)).mean())
+
+
+def picked(values: Sequence[float]) -> int:
+    """Position of the highest value, of equal ones the last: it was trained for longest. NaN is never picked."""
+    comparable = np.where(np.isnan(values), -np.inf, values)
+    return int(len(comparable) - 1 - comparable[::-1].argmax())
 
 
 def class_similarity(features: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from papi.config import OptimConfig, RunConfig
 from papi.errors import unknown
 
+HOLDOUT = 0.1  # share of the training samples that choosing an epoch takes
 PAPER_EPOCHS = 500  # the confidence momenta of the paper were chosen for runs of this length
 
 
@@ -220,11 +221,18 @@ def complete(config: RunConfig) -> RunConfig:
         batch_size=config.batch_size or preset.batch_size,
         drop_last=preset.drop_last if config.drop_last is None else config.drop_last,
         optim=_fill(config.optim, preset.optim),
+        data_holdout=_holdout(config),
         option=tuple(f"{name}={value}" for name, value in sorted(options.items())),
         candidates=replace(
             config.candidates, seed=config.seed if config.candidates.seed is None else config.candidates.seed
         ),
     )
+
+
+def _holdout(config: RunConfig) -> float:
+    if config.data_holdout is not None:
+        return config.data_holdout
+    return 0.0 if config.select == "last" else HOLDOUT
 
 
 def _fill(given: OptimConfig, preset: OptimConfig) -> OptimConfig:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from papi import checkpoint, engine, preparation
-from papi.config import RunConfig, parse_options, to_dict
+from papi.config import NEUTRAL, RunConfig, parse_options, to_dict
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, silent
 from papi.data.dataset import Progress as PreparationProgress
@@ -26,11 +26,13 @@ from papi.evaluator import Evaluator
 from papi.inference import ModelCard, save_model
 from papi.methods import find_method
 from papi.methods.base import Method
+from papi.metrics import CRITERIA
 from papi.networks import build, require_fitting
 from papi.optim import build_optimizer, learning_rate
 from papi.presets import complete
 from papi.randomness import seed_torch
 from papi.runfolder import RunFolder, identity_hash
+from papi.selection import Pick, hold_out
 
 HASHED_SAMPLES = 1000
 
@@ -120,7 +122,8 @@ def fit(
             yield Finished(summary, already=True)
             return
     _set_threads(config, folder)
-    method = _build_method(method_class, method_config, dataset, candidates, config, device)
+    training, training_sets, held_out = hold_out(dataset, candidates, _known(config.data_holdout), config.seed, device)
+    method = _build_method(method_class, method_config, training, training_sets, config, device)
     statistics = generators.statistics(candidates, dataset.labels)
     state: dict[str, Any] | None = None
     problems: list[str] = []
@@ -128,10 +131,11 @@ def fit(
         _prepare(folder, config, identity, dataset, candidates, statistics)
         state, problems = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), device)
         folder.write_rows(state["rows"] if state else [])
+    pick = Pick(config.select, state.get("picked") if state else None)
 
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
-    loader = _build_loader(method, dataset, config, normalise, device)
-    evaluator = Evaluator(dataset, normalise, device)
+    loader = _build_loader(method, training, config, normalise, device)
+    evaluator = Evaluator(training, normalise, device, held_out)
     yield Started(
         config=config,
         dataset=dataset,
@@ -152,27 +156,32 @@ def fit(
         learning_rate(config.optim),
         epochs=_known(config.epochs),
         evaluate=evaluator,
-        truth=None if dataset.labels is None else torch.from_numpy(dataset.labels).to(device),
+        truth=None if training.labels is None else torch.from_numpy(training.labels).to(device),
         resume=state,
         snapshot_due=lambda steps, seconds: steps >= config.checkpoint.steps or seconds >= config.checkpoint.seconds,
         stop_requested=stop_requested,
     ):
         if isinstance(event, Snapshot):
-            state = event.state
+            state = event.state | {"picked": pick.saved}
             if folder is not None:
                 checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
                 yield Saved(folder.checkpoint_file)
             continue
-        if isinstance(event, EpochEnded) and folder is not None:
-            folder.append_row(event.row)
+        if isinstance(event, EpochEnded):
+            pick.see(event.row, method)
+            if folder is not None:
+                folder.append_row(event.row)
         yield event
 
     assert state is not None
     if state["epoch"] < _known(config.epochs):
         yield Stopped(state["epoch"], state["step"])
         return
+    if pick.saved is not None:
+        pick.restore(method)
+        evaluator.last = None
     arrays, resolved = evaluator.conclude(method, loader.images)
-    summary = _summarise(config, dataset, statistics, state, len(loader.images)) | resolved
+    summary = _summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
     if folder is not None:
         save_model(folder.model_file, method.network, _card(config, dataset, method))
         folder.write_arrays(folder.arrays_file, arrays)
@@ -189,7 +198,8 @@ def _identity(
     content.update(dataset.images[:: max(1, len(candidates) // HASHED_SAMPLES)].tobytes())
     if dataset.initial_confidence is not None:
         content.update(dataset.initial_confidence.tobytes())
-    return to_dict(config) | {"option": options, "data_hash": content.hexdigest()}
+    settings = {name: value for name, value in to_dict(config).items() if name not in NEUTRAL or value != NEUTRAL[name]}
+    return settings | {"option": options, "data_hash": content.hexdigest()}
 
 
 def _prepare(
@@ -288,10 +298,18 @@ def _card(config: RunConfig, dataset: Dataset, method: Method) -> ModelCard:
 
 
 def _summarise(
-    config: RunConfig, dataset: Dataset, statistics: dict[str, float], state: dict[str, Any], images: int
+    config: RunConfig,
+    dataset: Dataset,
+    statistics: dict[str, float],
+    rows: list[dict[str, Any]],
+    pick: Pick,
+    images: int,
 ) -> dict[str, Any]:
-    """The result of a run. Its accuracy is that of the last epoch; the best on the test images stands beside it."""
-    rows = state["rows"]
+    """The result of a run. Its accuracy is that of the epoch picked without true labels, by default the last.
+
+    The accuracies of the last epoch and of the best on the test images stand beside it.
+    """
+    result = pick.row(rows)
     accuracies = [row["test_accuracy"] for row in rows if "test_accuracy" in row]
     last10 = accuracies[-10:]
     return {
@@ -302,11 +320,14 @@ def _summarise(
         "epochs": config.epochs,
         "flip_rate": config.candidates.flip_rate if dataset.candidates is None else None,
         **statistics,
-        "test_accuracy": accuracies[-1] if accuracies else None,
+        "select": config.select,
+        "picked_epoch": result["epoch"],
+        **{name: result.get(name) for name in ("test_accuracy", "prototype_accuracy", *CRITERIA)},
+        "test_accuracy_last": rows[-1].get("test_accuracy"),
         "test_accuracy_best": max(accuracies, default=None),
         "test_accuracy_last10": sum(last10) / len(last10) if last10 else None,
-        "prototype_accuracy": rows[-1].get("prototype_accuracy"),
         "training_images": images,
+        "held_out_images": len(dataset.images) - images,
         "seconds": rows[-1]["seconds"],
         "cpu_seconds": sum(row["cpu_seconds"] for row in rows),
         "images_per_second": len(rows) / sum(1 / row["images_per_second"] for row in rows),

@@ -54,6 +54,16 @@ def test_train_says_what_came_out_and_what_to_do_next(toy_npz: Path, tmp_path: P
     assert "bar 3" in evaluated.stdout
 
 
+def test_an_epoch_picked_by_candidate_sets(toy_npz: Path, tmp_path: Path) -> None:
+    select = ("--select", "covering-rate", "--data.holdout", 0.25)
+    done = papi("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 2, *select, *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert "confidence  covering rate  seconds" in done.stdout
+    assert re.search(r"\(epoch [12], picked by its covering rate of [\d.]+%; last epoch: [\d.]+%; best", done.stdout)
+    labelled = papi("labels", tmp_path / "run")
+    assert "96 resolved labels" in labelled.stdout  # of those held out, too
+
+
 def test_the_same_command_again_does_nothing(toy_npz: Path, tmp_path: Path) -> None:
     arguments = ("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 1, *OPTIONS)
     assert papi(*arguments).returncode == 0

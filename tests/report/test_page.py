@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from papi.report import comparison_page, read_run, run_page
+from papi.report.tables import choices
 from papi.runfolder import RunFolder
 from run_folders import AWKWARD
 
@@ -36,6 +37,20 @@ def test_every_section_of_a_run(make_run: Make) -> None:
     ):  # fmt: skip
         assert text in page, text
     assert "No true labels" not in page
+
+
+def test_the_rule_that_picked_the_epoch_is_marked(make_run: Make) -> None:
+    folder = make_run()
+    judged = [row | {"covering_rate": rate} for row, rate in zip(folder.read_rows(), (0.5, 0.9, 0.7), strict=True)]
+    folder.write_rows(judged)
+    record = folder.read_config()
+    assert record is not None
+    folder.write_config(record | {"config": record["config"] | {"select": "covering-rate"}})
+    rules = {choice.rule: (choice.epoch, choice.value) for choice in choices(read_run(folder.path))}
+    marked = [rule for rule in rules if rule.endswith("(what this page reports)")]
+    assert len(marked) == 1
+    assert marked[0].startswith("Covering rate")
+    assert rules[marked[0]] == (2, "90.0%")
 
 
 def test_without_true_labels_only_what_can_be_known(make_run: Make) -> None:

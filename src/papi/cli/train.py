@@ -62,7 +62,7 @@ def train(
             elif isinstance(event, engine.Stepped):
                 bar.update(task, advance=1, description=f"epoch {event.progress.epoch + 1}/{event.progress.epochs}")
             elif isinstance(event, engine.EpochEnded):
-                console.print(epoch_row(event.row))
+                console.print(epoch_row(event.row), soft_wrap=True)
                 if scalars:
                     scalars.add(event.row)
             elif isinstance(event, run.Finished):
@@ -132,7 +132,9 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
     )
     if started.epoch or started.step:
         console.print(f"continuing in epoch {started.epoch + 1} after step {started.step}")
-    console.print("epoch    loss  test accuracy  prototypes  resolved labels  confidence  seconds", style="bold")
+    held_out = "  covering rate" if config.data_holdout else ""
+    header = f"epoch    loss  test accuracy  prototypes  resolved labels  confidence{held_out}  seconds"
+    console.print(header, style="bold", soft_wrap=True)
 
 
 def form(started: "Started") -> str:
@@ -147,7 +149,8 @@ def epoch_row(row: dict[str, Any]) -> str:
 
     return (
         f"{row['epoch'] + 1:5d} {row['loss']:7.3f} {percent('test_accuracy', 14)} {percent('prototype_accuracy', 11)}"
-        f" {percent('disambiguation_accuracy', 16)} {percent('mean_confidence', 11)} {row['seconds']:8.1f}"
+        f" {percent('disambiguation_accuracy', 16)} {percent('mean_confidence', 11)}"
+        f"{percent('covering_rate', 15) if 'covering_rate' in row else ''} {row['seconds']:8.1f}"
     )
 
 
@@ -158,10 +161,13 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
         console.print("This run is already complete; nothing was trained.")
     if summary["test_accuracy"] is not None:
         console.print(
-            f"Test accuracy {summary['test_accuracy']:.2%} (last epoch; best of all epochs, chosen on the test images: "
-            f"{summary['test_accuracy_best']:.2%})",
+            f"Test accuracy {summary['test_accuracy']:.2%} ({_which_epoch(summary)}; best of all epochs, chosen on the "
+            f"test images: {summary['test_accuracy_best']:.2%})",
             style="bold",
+            soft_wrap=True,
         )
+    elif summary.get("select", "last") != "last":
+        console.print(f"The model is that of {_which_epoch(summary)}", style="bold")
     if summary["disambiguation_accuracy"] is not None:
         console.print(
             f"Of {summary['ambiguous_images']:,} training images with several possible labels, "
@@ -175,3 +181,14 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
     console.print(f"  papi labels {shlex.quote(str(folder))}", soft_wrap=True)
     console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
     console.print(f"  python -c \"import papi; print(papi.load('{folder}').class_names)\"", soft_wrap=True)
+
+
+def _which_epoch(summary: dict[str, Any]) -> str:
+    """The epoch of the model, and why that one."""
+    rule = summary.get("select", "last")  # runs of earlier versions do not say
+    if rule == "last":
+        return "last epoch"
+    last = summary["test_accuracy_last"]
+    beside = "" if last is None else f"; last epoch: {last:.2%}"
+    criterion = summary[rule.replace("-", "_")]
+    return f"epoch {summary['picked_epoch'] + 1}, picked by its {rule.replace('-', ' ')} of {criterion:.2%}{beside}"

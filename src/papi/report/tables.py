@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from papi.metrics import picked
 from papi.report.reading import Run, is_number
 
 SURE = 0.9  # confidence from which the page calls a label sure
@@ -22,9 +23,10 @@ COLUMNS = {
 CRITERIA = {
     "covering_rate": "Covering rate: how often the answer is among the candidates of images held out",
     "approximated_accuracy": "Approximated accuracy: the same, weighted by how likely each candidate is",
-    "candidate_likelihood": "Likelihood of the candidates of images held out",
+    "candidate_likelihood": "Likelihood of the candidates of images held out (mean logarithm)",
     "mean_confidence": "Mean confidence in the resolved labels",
 }
+_REPORTED = " (what this page reports)"
 
 
 @dataclass(frozen=True)
@@ -175,18 +177,21 @@ def choices(run: Run) -> list[Choice]:
     if not run.rows:
         return []
     last = run.rows[-1]
-    found = [Choice("The last epoch (what this page reports)", int(last["epoch"]) + 1, "", _accuracy(last))]
-    for key, rule in CRITERIA.items():
+    rule = str(run.config.get("select") or "last").replace("-", "_")
+    words = f"The last epoch{_REPORTED if rule == 'last' else ''}"
+    found = [Choice(words, int(last["epoch"]) + 1, "", _accuracy(last))]
+    for key, words in CRITERIA.items():
         rows = [row for row in run.rows if is_number(row.get(key))]
         if rows:
-            best = max(rows, key=lambda row: float(row[key]))
+            best = rows[picked([float(row[key]) for row in rows])]
             value = percent(best[key]) if key != "candidate_likelihood" else f"{best[key]:.3f}"
-            found.append(Choice(rule, int(best["epoch"]) + 1, value, _accuracy(best)))
+            told = f"{words}{_REPORTED if rule == key else ''}"
+            found.append(Choice(told, int(best["epoch"]) + 1, value, _accuracy(best)))
     tested = [row for row in run.rows if is_number(row.get("test_accuracy"))]
     if tested:
         best = max(tested, key=lambda row: float(row["test_accuracy"]))
-        rule = "The best on the test images (no fair choice: it uses the answers)"
-        found.append(Choice(rule, int(best["epoch"]) + 1, "", _accuracy(best)))
+        words = "The best on the test images (no fair choice: it uses the answers)"
+        found.append(Choice(words, int(best["epoch"]) + 1, "", _accuracy(best)))
     return found
 
 
