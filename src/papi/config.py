@@ -167,6 +167,8 @@ class RunConfig:
     optim: OptimConfig = field(default_factory=OptimConfig)
     select: Annotated[Select, _TRAINING] = "last"
     """Which epoch's model to keep: the last, or the best by candidate sets held out. No true label is looked at."""
+    calibrate: Annotated[bool, _TRAINING, Parameter(negative="")] = False
+    """Fit a temperature on candidate sets, held out if any are, so that probabilities are neither too high nor low."""
     seed: Annotated[int, _TRAINING] = 0
     """Seed of everything random: the same seed gives the same model, bit for bit."""
     threads: Annotated[int | None, _RUN] = None
@@ -201,7 +203,7 @@ class RunConfig:
 NO_EFFECT = {"data_dir", "threads", "device", "checkpoint", "preset"}
 
 # Settings at which a run does what it did before they existed. Its identity leaves them out, so that it can go on.
-NEUTRAL = {"data_holdout": 0.0, "select": "last"}
+NEUTRAL = {"data_holdout": 0.0, "select": "last", "calibrate": False}
 
 
 def to_dict(config: Any) -> dict[str, Any]:

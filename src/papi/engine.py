@@ -194,9 +194,18 @@ class Stopwatch:
 class Evaluation(NamedTuple):
     """What the network says about images, in evaluation mode, on the CPU."""
 
-    probabilities: Tensor  # (N, K) of the linear classifier
+    logits: Tensor  # (N, K) float32 of the linear classifier
     embedding: Tensor  # (N, d) unit vectors
     prototype_scores: Tensor | None  # (N, K) similarities; None without prototypes
+
+    @property
+    def probabilities(self) -> Tensor:
+        """`(N, K)` of the linear classifier."""
+        return self.logits.softmax(1)
+
+    def calibrated(self, temperature: float) -> Tensor:
+        """Probabilities `(N, K)` at a temperature: above 1, a model that is too sure of itself becomes more modest."""
+        return (self.logits / temperature).softmax(1)
 
 
 @torch.inference_mode()
@@ -206,14 +215,14 @@ def evaluate(
     """Pass over images `(N, C, H, W) uint8` without changing the network's state."""
     was_training = network.training
     network.eval()
-    probabilities, embeddings = [], []
+    logits, embeddings = [], []
     for part in torch.split(images, EVALUATION_BATCH):
         output = network(normalise(part))
-        probabilities.append(output.logits.float().softmax(1).cpu())
+        logits.append(output.logits.float().cpu())
         embeddings.append(network.project(output.features).cpu())
     network.train(was_training)
     embedding = torch.cat(embeddings)
     # Before a class is seen its prototype is zero and every score ties: there is nothing to report yet.
     seen = prototypes is not None and bool((prototypes.value != 0).any())
     scores = embedding @ prototypes.value.cpu().T if prototypes is not None and seen else None
-    return Evaluation(torch.cat(probabilities), embedding, scores)
+    return Evaluation(torch.cat(logits), embedding, scores)

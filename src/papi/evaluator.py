@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from papi.calibration import fit_temperature
 from papi.data.dataset import Dataset
 from papi.data.views import Normalise
 from papi.engine import Evaluation, evaluate
 from papi.losses import candidate_argmax, candidate_softmax
 from papi.methods.base import Method
-from papi.metrics import accuracy, class_similarity, criteria
+from papi.metrics import accuracy, calibration_error, class_similarity, criteria
 from papi.selection import HeldOut
 from papi.state import Confidence
 
@@ -52,36 +53,55 @@ class Evaluator:
         self.last = evaluate(method.network, self.test_images, self.normalise, method.prototypes)
         if self.test_labels is None:
             return row
-        row["test_accuracy"] = accuracy(self.last.probabilities.argmax(1).numpy(), self.test_labels)
+        row["test_accuracy"] = accuracy(self.last.logits.argmax(1).numpy(), self.test_labels)
+        row["calibration_error"] = calibration_error(self.last.probabilities.numpy(), self.test_labels)
         if self.last.prototype_scores is not None:
             row["prototype_accuracy"] = accuracy(self.last.prototype_scores.argmax(1).numpy(), self.test_labels)
         within, between = class_similarity(self.last.embedding.numpy(), self.test_labels)
         return row | {"intra_similarity": within, "inter_similarity": between}
 
-    def conclude(self, method: Method, images: Tensor) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What a finished run keeps for pictures, and how well it resolved the training labels, if that can be known.
+    def temperature(self, method: Method, images: Tensor) -> float:
+        """What calibrates a method, by the candidate sets held out, else by those it was trained on.
+
+        A network is surer of what it was trained on than of anything else: such samples can only tell that it is too
+        sure of itself, never that it is too modest.
+        """
+        if self.held_out is not None:
+            held = evaluate(method.network, self.held_out.images, self.normalise)
+            return fit_temperature(held.logits.numpy(), self.held_out.candidates)
+        trained = evaluate(method.network, images, self.normalise)
+        return fit_temperature(trained.logits.numpy(), method.candidates.cpu().numpy(), lowest=1.0)
+
+    def conclude(
+        self, method: Method, images: Tensor, temperature: float = 1.0
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What a finished run keeps for pictures, and what is measured at its end, as far as it can be known.
 
         A method without a memory of its own resolves labels with the trained network, and so are those of samples held
         out. What each classifier says about the training images now, within their candidates, is kept beside: where the
         two differ, a person should look.
         """
         candidates = method.candidates.cpu()
-        arrays = self._resolve(method, images, candidates, method.confidence)
+        arrays = self._resolve(method, images, candidates, temperature, method.confidence)
         confidence = torch.from_numpy(arrays["confidence"])
         if self.held_out is not None:
-            held = self._resolve(method, self.held_out.images, torch.from_numpy(self.held_out.candidates))
+            held_sets = torch.from_numpy(self.held_out.candidates)
+            held = self._resolve(method, self.held_out.images, held_sets, temperature)
             arrays = {name: _merged(self.held_out.rows, arrays[name], held[name]) for name in arrays}
             arrays["held_out"] = np.flatnonzero(self.held_out.rows)
+        resolved: dict[str, Any] = {"temperature": temperature}
         if self.test_images is not None:
             test = self.last or evaluate(method.network, self.test_images, self.normalise, method.prototypes)
             sample = np.linspace(0, len(self.test_images) - 1, min(EMBEDDING_SAMPLE, len(self.test_images)), dtype=int)
-            arrays["test_probabilities"] = test.probabilities.numpy()
+            arrays["test_probabilities"] = test.calibrated(temperature).numpy()
             arrays["embedding"] = test.embedding.numpy()[sample]
             arrays["embedding_index"] = sample
+            if self.test_labels is not None:
+                resolved["calibration_error"] = calibration_error(arrays["test_probabilities"], self.test_labels)
         if method.prototypes is not None:
             arrays["prototypes"] = method.prototypes.value.cpu().numpy()
         ambiguous = (candidates.sum(1) > 1).numpy()
-        resolved: dict[str, Any] = {"ambiguous_images": int(ambiguous.sum()), "disambiguation_accuracy": None}
+        resolved |= {"ambiguous_images": int(ambiguous.sum()), "disambiguation_accuracy": None}
         if self.labels is not None:
             right = candidate_argmax(confidence, candidates).numpy() == self.labels
             resolved["disambiguation_accuracy"] = float(right.mean())
@@ -89,16 +109,14 @@ class Evaluator:
         return arrays, resolved
 
     def _resolve(
-        self, method: Method, images: Tensor, candidates: Tensor, known: Confidence | None = None
+        self, method: Method, images: Tensor, candidates: Tensor, temperature: float, known: Confidence | None = None
     ) -> dict[str, np.ndarray]:
         """Confidence, the method's own if it is `known`, and the candidate that each classifier prefers."""
         now = evaluate(method.network, images, self.normalise, method.prototypes)
-        if known is not None:
-            confidence = known.value.cpu()
-        else:
-            confidence = candidate_softmax(now.probabilities.clamp_min(1e-30).log(), candidates)
+        opinion = candidate_softmax(now.logits / temperature, candidates)
+        confidence = opinion if known is None else known.value.cpu()
         arrays = {"confidence": confidence.numpy()}
-        arrays["linear_label"] = candidate_argmax(now.probabilities, candidates).numpy()
+        arrays["linear_label"] = candidate_argmax(now.logits, candidates).numpy()
         if now.prototype_scores is not None:
             arrays["prototype_label"] = candidate_argmax(now.prototype_scores, candidates).numpy()
         return arrays

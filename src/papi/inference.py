@@ -27,6 +27,7 @@ class ModelCard:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     projects: bool
+    temperature: float = 1.0  # what logits are divided by before they become probabilities
 
 
 def save_model(file: Path, network: Network, card: ModelCard) -> None:
@@ -57,7 +58,7 @@ class Model:
 
     def predict_proba(self, images: np.ndarray) -> np.ndarray:
         """Probability of each class, `(N, K)`, in the order of `class_names`."""
-        return evaluate(self.network, self._tensor(images), self._normalise).probabilities.numpy()
+        return evaluate(self.network, self._tensor(images), self._normalise).calibrated(self.card.temperature).numpy()
 
     def embed(self, images: np.ndarray) -> np.ndarray:
         """Unit vectors `(N, d)` in which images of a class lie close together."""

@@ -52,6 +52,27 @@ def picked(values: Sequence[float]) -> int:
     return int(len(comparable) - 1 - comparable[::-1].argmax())
 
 
+def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """Expected calibration error: how far what a model says of its certainty is from how often it is right.
+
+    Over ten equal bins of certainty, the distance of the two means, weighted by the samples in each bin.
+    """
+    said, right, count = calibration_bins(probabilities.max(1), probabilities.argmax(1) == labels)
+    return float((np.abs(said - right) * count).sum() / count.sum())
+
+
+def calibration_bins(certainty: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Answers in ten bins of certainty: what was said on average, how often it was right, and how many there are.
+
+    Bins without answers are left out.
+    """
+    place = np.minimum((certainty * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    count = np.bincount(place, minlength=CALIBRATION_BINS)
+    filled = count > 0
+    said, hit = (np.bincount(place, values, CALIBRATION_BINS)[filled] / count[filled] for values in (certainty, right))
+    return said, hit, count[filled]
+
+
 def class_similarity(features: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """Mean cosine within classes (over pairs of different samples) and between classes, of unit features `(N, d)`.
 

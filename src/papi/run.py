@@ -180,10 +180,11 @@ def fit(
     if pick.saved is not None:
         pick.restore(method)
         evaluator.last = None
-    arrays, resolved = evaluator.conclude(method, loader.images)
+    temperature = evaluator.temperature(method, loader.images) if config.calibrate else 1.0
+    arrays, resolved = evaluator.conclude(method, loader.images, temperature)
     summary = _summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
     if folder is not None:
-        save_model(folder.model_file, method.network, _card(config, dataset, method))
+        save_model(folder.model_file, method.network, _card(config, dataset, method, temperature))
         folder.write_arrays(folder.arrays_file, arrays)
         folder.write_summary(summary)
     yield Finished(summary, method=method)
@@ -286,7 +287,7 @@ def _build_loader(
     )
 
 
-def _card(config: RunConfig, dataset: Dataset, method: Method) -> ModelCard:
+def _card(config: RunConfig, dataset: Dataset, method: Method, temperature: float) -> ModelCard:
     return ModelCard(
         network=_known(config.network),
         class_names=dataset.class_names,
@@ -294,6 +295,7 @@ def _card(config: RunConfig, dataset: Dataset, method: Method) -> ModelCard:
         mean=dataset.mean,
         std=dataset.std,
         projects=method.network.projector is not None,
+        temperature=temperature,
     )
 
 
@@ -323,6 +325,8 @@ def _summarise(
         "select": config.select,
         "picked_epoch": result["epoch"],
         **{name: result.get(name) for name in ("test_accuracy", "prototype_accuracy", *CRITERIA)},
+        "calibration_error": None,
+        "uncalibrated_error": result.get("calibration_error"),
         "test_accuracy_last": rows[-1].get("test_accuracy"),
         "test_accuracy_best": max(accuracies, default=None),
         "test_accuracy_last10": sum(last10) / len(last10) if last10 else None,

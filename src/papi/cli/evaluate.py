@@ -31,7 +31,7 @@ def evaluate(
     """
     from papi.config import from_dict
     from papi.inference import load
-    from papi.metrics import accuracy
+    from papi.metrics import accuracy, calibration_error
     from papi.preparation import load_dataset
     from papi.runfolder import RunFolder
 
@@ -45,10 +45,16 @@ def evaluate(
         raise UserError(f"{dataset.name} has no test images with true labels: there is nothing to measure on.")
     if dataset.class_names != model.class_names:
         raise UserError(f"the classes of {dataset.name} are not those of the model: {', '.join(model.class_names)}.")
-    predicted = model.predict_proba(dataset.test_images).argmax(1)
+    probabilities = model.predict_proba(dataset.test_images)
+    predicted = probabilities.argmax(1)
     console = make_console()
     right = accuracy(predicted, dataset.test_labels)
     console.print(f"Test accuracy {right:.2%} on {len(predicted):,} images", style="bold")
+    console.print(
+        f"Calibration error {calibration_error(probabilities, dataset.test_labels):.2%}: "
+        "how far its certainty is, on average, from how often it is right",
+        soft_wrap=True,
+    )
     console.print(_class_table(predicted, dataset.test_labels, model.class_names))
 
 

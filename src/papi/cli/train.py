@@ -168,6 +168,8 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
         )
     elif summary.get("select", "last") != "last":
         console.print(f"The model is that of {_which_epoch(summary)}", style="bold")
+    if summary.get("calibration_error") is not None:
+        console.print(_calibration(summary))
     if summary["disambiguation_accuracy"] is not None:
         console.print(
             f"Of {summary['ambiguous_images']:,} training images with several possible labels, "
@@ -192,3 +194,11 @@ def _which_epoch(summary: dict[str, Any]) -> str:
     beside = "" if last is None else f"; last epoch: {last:.2%}"
     criterion = summary[rule.replace("-", "_")]
     return f"epoch {summary['picked_epoch'] + 1}, picked by its {rule.replace('-', ' ')} of {criterion:.2%}{beside}"
+
+
+def _calibration(summary: dict[str, Any]) -> str:
+    """How far the model's certainty is from how often it is right."""
+    told = f"Calibration error {summary['calibration_error']:.2%}"
+    if summary["temperature"] == 1:
+        return told
+    return f"{told} at temperature {summary['temperature']:.3f} (without it {summary['uncalibrated_error']:.2%})"

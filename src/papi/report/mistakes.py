@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from papi.metrics import calibration_bins
 from papi.report.reading import Run
 
 MATRIX_CLASSES = 12
 PAIRS = 6
 PAIR_IMAGES = 6
-BINS = 10
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,5 @@ def find_reliability(run: Run) -> Reliability | None:
 
 def reliability(certainty: np.ndarray, right: np.ndarray) -> Reliability:
     """Answers in ten bins of certainty: what was said, how often it was right, and the mean distance of the two."""
-    place = np.minimum((certainty * BINS).astype(int), BINS - 1)
-    count = np.bincount(place, minlength=BINS)
-    filled = count > 0
-    said = np.bincount(place, certainty, BINS)[filled] / count[filled]
-    hit = np.bincount(place, right, BINS)[filled] / count[filled]
-    error = float((np.abs(said - hit) * count[filled]).sum() / count.sum())
-    return Reliability(said, hit, count[filled], error)
+    said, hit, count = calibration_bins(certainty, right)
+    return Reliability(said, hit, count, float((np.abs(said - hit) * count).sum() / count.sum()))

@@ -19,6 +19,7 @@ COLUMNS = {
     "prototype_accuracy": "by prototypes",
     "disambiguation_accuracy": "labels resolved",
     "mean_confidence": "mean confidence",
+    "calibration_error": "calibration error",
 }
 CRITERIA = {
     "covering_rate": "Covering rate: how often the answer is among the candidates of images held out",
