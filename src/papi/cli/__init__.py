@@ -6,6 +6,7 @@ from cyclopts import App
 
 from papi import __version__
 from papi.cli.check import check
+from papi.cli.compare import compare
 from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
 from papi.cli.labels import labels
@@ -25,6 +26,7 @@ app = App(
 )
 app.command(train)
 app.command(evaluate)
+app.command(compare)
 app.command(labels)
 app.command(report)
 app.command(watch)

@@ -1,0 +1,126 @@
+"""`papi compare`: which of several runs to keep, judged by candidate sets that none of them was trained on."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from papi.cli.terminal import make_console, printable
+
+if TYPE_CHECKING:
+    from papi.report.criteria import Judged, Place, Regret
+
+Criterion = Literal["covering-rate", "approximated-accuracy", "candidate-likelihood"]
+
+
+def compare(
+    first: Path,
+    /,
+    *more: Path,
+    by: Criterion = "covering-rate",
+    regret: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Rank runs by how well they answer for samples held out, of which only the candidates are known.
+
+    Train with `--data.holdout 0.1` to have such samples. Test accuracy, where it is known, stands beside.
+
+    Parameters
+    ----------
+    first
+        Folder of a run, finished or not.
+    more
+        Folders of more runs.
+    by
+        The criterion that decides the order.
+    regret
+        Show instead what each criterion costs: how far the epochs it picks are from the best by test accuracy.
+    """
+    from papi.report.criteria import read_judged, regrets
+
+    runs = [read_judged(path) for path in dict.fromkeys(path.resolve() for path in (first, *more))]
+    console = make_console()
+    if regret:
+        found = regrets(runs)
+        if not found:
+            console.print("No run has both test accuracy and a criterion: there is nothing to measure.")
+            return
+        console.print(_regret_table(found))
+        return
+    key = by.replace("-", "_")
+    console.print(_ranking(runs, key))
+    for sentence in notes(runs, key):
+        console.print(sentence, soft_wrap=True)
+
+
+def _ranking(runs: list["Judged"], key: str) -> Table:
+    from papi.metrics import CRITERIA
+    from papi.report.criteria import places
+
+    found = {criterion: places(runs, criterion) for criterion in CRITERIA}
+    tested = any("test_accuracy" in run.row for run in runs)
+    names = [criterion.replace("_", " ") for criterion in CRITERIA]
+    table = Table("rank", "run", "method", "epoch", *names, *(["test accuracy"] if tested else []))
+    for n in sorted(range(len(runs)), key=lambda n: found[key][n].rank or len(runs) + 1):
+        run = runs[n]
+        accuracy = run.row.get("test_accuracy")
+        table.add_row(
+            str(found[key][n].rank or "–"),
+            Text(printable(run.name)),
+            Text(printable(str(run.config.get("method", "–")))),
+            str(run.row["epoch"] + 1),
+            *(_cell(criterion, found[criterion][n]) for criterion in CRITERIA),
+            *([f"{accuracy:.2%}" if accuracy is not None else "–"] if tested else []),
+        )
+    return table
+
+
+def _cell(criterion: str, place: "Place") -> str:
+    if place.value is None:
+        return "–"
+    value = f"{place.value:.4f}" if criterion == "candidate_likelihood" else f"{place.value:.2%}"
+    return f"{value} ({place.rank})"
+
+
+def notes(runs: list["Judged"], key: str) -> list[str]:
+    """What one must know before believing the order."""
+    from papi.report.criteria import places
+
+    told, tied = [], defaultdict(list)
+    for run, place in zip(runs, places(runs, key), strict=True):
+        if place.rank is None:
+            told.append(f"{printable(run.name)} held no samples out: train it with --data.holdout 0.1 to rank it.")
+        else:
+            tied[place.rank].append(printable(run.name))
+        if not run.finished:
+            told.append(
+                f"{printable(run.name)} has not finished: {len(run.rows)} of {run.config.get('epochs', '?')} "
+                "epochs are done."
+            )
+    told += [f"{' and '.join(names)} tie by {key.replace('_', ' ')}." for names in tied.values() if len(names) > 1]
+    if len({run.parts for run in runs if key in run.row}) > 1:
+        told.append(
+            "Not all runs were judged by the same samples and candidates: small differences between them mean little. "
+            "The same data, --candidates.seed, --seed and --data.holdout make them comparable."
+        )
+    return told
+
+
+def _regret_table(found: list["Regret"]) -> Table:
+    table = Table(
+        "task", "picked by", "runs", "test accuracy there", "below the best: mean", "worst",
+        "rank correlation over epochs", "over runs",
+    )  # fmt: skip
+    for each in found:
+        table.add_row(
+            Text(printable(each.task)),
+            each.criterion.replace("_", " ") if each.criterion != "last" else "last epoch",
+            str(each.runs),
+            f"{each.accuracy:.2%}",
+            f"{100 * each.mean:.2f} points",
+            f"{100 * each.worst:.2f}",
+            *("–" if value is None else f"{value:.2f}" for value in (each.over_epochs, each.over_runs)),
+        )
+    return table
