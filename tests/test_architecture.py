@@ -32,6 +32,7 @@ ORDER = [
     ["annotator"],
     ["preparation"],
     ["run"],
+    ["targets"],
     ["estimator"],
     ["experiments"],
     ["report"],

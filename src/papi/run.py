@@ -3,7 +3,7 @@
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from papi import checkpoint, engine, preparation
 from papi.config import NEUTRAL, RunConfig, parse_options, to_dict
@@ -74,8 +75,10 @@ class Finished:
     """The run is complete."""
 
     summary: dict[str, Any]
-    already: bool = False  # it was complete before
+    already: bool = False  # it was complete before; then there is nothing below
     method: Method | None = None
+    card: ModelCard | None = None
+    arrays: dict[str, np.ndarray] | None = None  # as in arrays.npz
 
 
 Event = Started | Stepped | EpochEnded | Saved | Stopped | Finished
@@ -108,8 +111,12 @@ def fit(
     config: RunConfig,
     folder: RunFolder | None = None,
     stop_requested: Callable[[], bool] = _never,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> Iterator[Event]:
-    """Train on images and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued."""
+    """Train on images and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued.
+
+    The network begins with `weights`, if they are given, else at random.
+    """
     config = complete(config)
     device = engine.find_device(config.device)
     method_class = find_method(config.method)
@@ -123,7 +130,7 @@ def fit(
             return
     _set_threads(config, folder)
     training, training_sets, held_out = hold_out(dataset, candidates, _known(config.data_holdout), config.seed, device)
-    method = _build_method(method_class, method_config, training, training_sets, config, device)
+    method = _build_method(method_class, method_config, training, training_sets, config, device, weights)
     statistics = generators.statistics(candidates, dataset.labels)
     state: dict[str, Any] | None = None
     problems: list[str] = []
@@ -183,11 +190,12 @@ def fit(
     temperature = evaluator.temperature(method, loader.images) if config.calibrate else 1.0
     arrays, resolved = evaluator.conclude(method, loader.images, temperature)
     summary = _summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
+    card = _card(config, dataset, method, temperature)
     if folder is not None:
-        save_model(folder.model_file, method.network, _card(config, dataset, method, temperature))
+        save_model(folder.model_file, method.network, card)
         folder.write_arrays(folder.arrays_file, arrays)
         folder.write_summary(summary)
-    yield Finished(summary, method=method)
+    yield Finished(summary, method=method, card=card, arrays=arrays)
 
 
 def _identity(
@@ -248,6 +256,7 @@ def _build_method(
     candidates: np.ndarray,
     config: RunConfig,
     device: torch.device,
+    weights: Mapping[str, Tensor] | None,
 ) -> Method:
     require_fitting(_known(config.network), dataset.kind)
     seed_torch(config.seed, "network")
@@ -257,6 +266,8 @@ def _build_method(
         len(dataset.class_names),
         project=method_class.projects(method_config),
     )
+    if weights is not None:  # before the method makes copies of the network
+        network.load_state_dict(weights)
     extras: dict[str, Any] = {}
     if method_class.needs_truth(method_config):
         if dataset.labels is None:

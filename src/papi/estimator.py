@@ -1,0 +1,304 @@
+"""PaPi as a scikit-learn classifier: the engine of the command line, fed with arrays."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import (  # type: ignore[import-untyped]
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+
+from papi import metrics, preparation, run
+from papi.config import OptimConfig, RunConfig, Select
+from papi.data.dataset import Dataset
+from papi.data.image_folder import own_recipe
+from papi.data.readers import as_image_array
+from papi.engine import EpochEnded
+from papi.inference import Model
+from papi.targets import Targets, candidates_among, is_single, read_targets
+
+
+class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier for samples with several possible labels each, of which one is true.
+
+    Parameters
+    ----------
+    method : a name that `papi methods` lists, or `package.module:Class`
+    network : small, resnet18 … for images, mlp for features; None takes the preset's
+    epochs, batch_size, learning_rate : None takes the preset's
+    preset : quick or paper
+    options : settings of the method, as `papi methods NAME` lists them: `{"temperature": 0.5}`
+    classes : names of the columns of a candidate matrix, or all labels there are; None takes those that occur in y
+    holdout : share of the samples to judge every epoch by instead of training on them; None takes what `select` needs
+    select : the epoch whose model is kept: last, covering-rate or approximated-accuracy
+    calibrate : fit a temperature on candidate sets, so that probabilities are neither too high nor too low
+    device : cpu, cuda, cuda:1 …; auto takes a GPU if there is one
+    threads : CPU threads; None leaves torch as it is
+    random_state : the same number gives the same model
+    warm_start : let `fit` go on from the weights of the last one
+    verbose : 1 prints a line each epoch
+
+    Attributes
+    ----------
+    classes_ : (K,) the labels, in the order of all columns below
+    labels_ : (n,) the resolved label of each training sample
+    confidence_ : (n, K) how sure that is: rows sum to one, zero outside the candidates
+    history_ : measurements of each epoch, a dict each
+    n_features_in_ : values in a sample
+    """
+
+    def __init__(
+        self,
+        method: str = "papi",
+        *,
+        network: str | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        preset: str = "quick",
+        options: Mapping[str, Any] | None = None,
+        classes: Sequence[Hashable] | None = None,
+        holdout: float | None = None,
+        select: Select = "last",
+        calibrate: bool = False,
+        device: str = "auto",
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.method = method
+        self.network = network
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.preset = preset
+        self.options = options
+        self.classes = classes
+        self.holdout = holdout
+        self.select = select
+        self.calibrate = calibrate
+        self.device = device
+        self.threads = threads
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> "PartialLabelClassifier":
+        """Train on images `(n, H, W)`, `(n, H, W, C)`, `(n, C, H, W)`, or features `(n, d)`, and their candidates.
+
+        Pixels are uint8, or numbers from 0 to 1. `y` is an `(n, K)` 0/1 array, dense or sparse, a sequence of sets
+        of labels, or one label a sample.
+        """
+        samples = self._samples(X, fitting=True)
+        targets = read_targets(y, self.classes)
+        _require_equal_lengths(len(samples), len(targets.candidates))
+        before = self._weights_to_go_on_from(samples, targets)
+        dataset = self._dataset(samples, targets, before)
+        config = preparation.settled(self._config(), dataset)
+        weights = None if before is None else before.network.state_dict()
+        self.history_: list[dict[str, Any]] = []
+        for event in run.fit(dataset, targets.candidates, config, weights=weights):
+            if isinstance(event, EpochEnded):
+                self.history_.append(event.row)
+                self._tell(event.row)
+            elif isinstance(event, run.Finished):
+                outcome = event
+        assert outcome.method is not None
+        assert outcome.card is not None
+        assert outcome.arrays is not None
+        network = outcome.method.network
+        self._model = Model(network, outcome.card, next(network.parameters()).device)
+        self.classes_ = targets.classes
+        self.confidence_ = outcome.arrays["confidence"]
+        self.labels_ = self.classes_[np.where(targets.candidates, self.confidence_, -1).argmax(1)]
+        self.picked_epoch_ = int(outcome.summary["picked_epoch"])
+        self.temperature_ = outcome.card.temperature
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest label of each sample, `(n,)`."""
+        probabilities = self.predict_proba(X)
+        answers: np.ndarray = self.classes_[probabilities.argmax(1)]
+        return answers
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, `(n, K)`."""
+        check_is_fitted(self)
+        return self._model.predict_proba(self._known_samples(X))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Unit vectors `(n, d)` in which samples of a class lie close together."""
+        check_is_fitted(self)
+        return self._model.embed(self._known_samples(X))
+
+    def score(self, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> float:
+        """Accuracy, where `y` has one label a sample; covering rate, where it has candidate sets."""
+        predicted = self.predict(X)
+        if is_single(y):
+            hits = predicted == np.asarray(y).ravel()
+        else:
+            column = {label: k for k, label in enumerate(self.classes_.tolist())}
+            answers = [column[label] for label in predicted.tolist()]
+            hits = candidates_among(y, self.classes_)[np.arange(len(answers)), answers]
+        return float(np.average(hits, weights=sample_weight))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled lies on the CPU: the machine that reads it may have no GPU."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_model" in state:
+            model = self._model
+            state["_model"] = Model(deepcopy(model.network).cpu(), model.card, torch.device("cpu"))
+        return state
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._model.network.projection
+
+    def _config(self) -> RunConfig:
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31)
+        return RunConfig(
+            data="arrays",
+            data_holdout=self.holdout,
+            method=self.method,
+            option=tuple(f"{name}={_text(value)}" for name, value in (self.options or {}).items()),
+            network=self.network,
+            preset=self.preset,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            optim=OptimConfig(lr=self.learning_rate),
+            select=self.select,
+            calibrate=self.calibrate,
+            seed=int(seed),
+            threads=self.threads,
+            device=self.device,
+        )
+
+    def _known_samples(self, X: Any) -> np.ndarray:
+        """Samples of the shape that `fit` has seen."""
+        samples = self._samples(X, fitting=False)
+        shape = self._model.card.shape
+        if samples.shape[1:] != shape:
+            raise ValueError(f"X[0] has shape {samples.shape[1:]}: this classifier takes {shape}.")
+        return samples
+
+    def _samples(self, X: Any, fitting: bool) -> np.ndarray:
+        """Images `(n, C, H, W) uint8` or features `(n, d) float32`."""
+        array = X if hasattr(X, "shape") else np.asarray(X)
+        if len(array.shape) > 2:
+            images = _images(np.asarray(array))
+            if fitting:
+                self.n_features_in_ = int(np.prod(images.shape[1:]))
+                if hasattr(self, "feature_names_in_"):  # of features that an earlier fit was given
+                    del self.feature_names_in_
+            return images
+        features = validate_data(
+            self, X, reset=fitting, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2 if fitting else 1
+        )
+        with np.errstate(over="ignore"):
+            single: np.ndarray = features.astype(np.float32)  # what the network computes with
+        if not np.isfinite(single).all():
+            row, column = (int(each[0]) for each in np.nonzero(~np.isfinite(single)))
+            raise ValueError(
+                f"X contains NaN, infinity or a number too large for float32: X[{row}] has {features[row, column]} in "
+                f"column {column}. Fill it in, or take the sample out."
+            )
+        return single
+
+    def _dataset(self, samples: np.ndarray, targets: Targets, before: Model | None) -> Dataset:
+        names = tuple(map(str, targets.classes.tolist()))
+        dataset = Dataset("y", names, samples, (), (), labels=targets.labels, candidates=targets.candidates)
+        if samples.ndim == 4:
+            dataset = replace(dataset, recipe=own_recipe(*samples.shape[2:]))
+        if before is None:
+            return dataset.measured()
+        return replace(dataset, mean=before.card.mean, std=before.card.std)
+
+    def _weights_to_go_on_from(self, samples: np.ndarray, targets: Targets) -> Model | None:
+        if not self.warm_start or not hasattr(self, "_model"):
+            return None
+        if self._model.card.shape != samples.shape[1:]:
+            raise ValueError(
+                f"X[0] has shape {samples.shape[1:]} and the model to go on from takes {self._model.card.shape}: "
+                "set warm_start=False to begin anew."
+            )
+        if self.classes_.tolist() != targets.classes.tolist():
+            raise ValueError("y has other classes than the model to go on from: name all of them in `classes`.")
+        return self._model
+
+    def _tell(self, row: dict[str, Any]) -> None:
+        if self.verbose:
+            covering = f", covering rate {row['covering_rate']:.2%}" if "covering_rate" in row else ""
+            print(f"epoch {row['epoch'] + 1}: loss {row['loss']:.4f}{covering}, {row['seconds']:.1f} s")
+
+
+def covering_rate_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """How often the answer is among the candidates; for `cross_val_score` and `GridSearchCV`."""
+    return _criterion("covering_rate", estimator, X, y)
+
+
+def approximated_accuracy_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """The same, each answer counted as the model weighs it among the candidates."""
+    return _criterion("approximated_accuracy", estimator, X, y)
+
+
+def candidate_likelihood_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """Mean logarithm of the probability that falls on the candidates."""
+    return _criterion("candidate_likelihood", estimator, X, y)
+
+
+def _criterion(name: str, estimator: Any, X: Any, y: Any) -> float:
+    sets = candidates_among(y, np.asarray(estimator.classes_))
+    return metrics.criteria(estimator.predict_proba(X), sets)[name]
+
+
+def _images(array: np.ndarray) -> np.ndarray:
+    """Pixels as `(n, C, H, W) uint8`, in memory of their own that torch may write to."""
+    if array.ndim > 4 or array.dtype.kind not in "biuf":
+        raise ValueError(f"X[0] has shape {array.shape[1:]} and type {array.dtype}: give images or rows of numbers.")
+    if array.dtype != np.uint8:
+        highest = 1 if array.dtype.kind in "bf" else 255
+        fits = ((array >= 0) & (array <= highest)).reshape(len(array), -1)  # NaN fits nowhere
+        if not fits.all():
+            row = int(np.flatnonzero(~fits.all(1))[0])
+            value = array[row].ravel()[np.flatnonzero(~fits[row])[0]]
+            raise ValueError(
+                f"X[{row}] has a pixel of {value}: pixels are uint8, whole numbers up to 255, or floats from 0 to 1."
+            )
+        array = np.rint(array * (255 / highest)).astype(np.uint8)
+    images = as_image_array(array, "the images of X")
+    if min(images.shape) == 0:
+        raise ValueError(f"X has shape {array.shape}: there are 0 pixels in it.")
+    return images if images.flags.writeable else images.copy()
+
+
+def _require_equal_lengths(samples: int, targets: int) -> None:
+    if samples != targets:
+        first = f"X[{targets}] has no label" if samples > targets else f"y[{samples}] has no sample"
+        raise ValueError(f"X has {samples} samples and y has {targets}: {first}.")
+
+
+def _text(value: Any) -> str:
+    """A setting as the command line takes it."""
+    if isinstance(value, tuple | list):
+        return ",".join(map(_text, value))
+    return {True: "on", False: "off", None: "none"}[value] if value is None or isinstance(value, bool) else str(value)
