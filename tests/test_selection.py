@@ -95,6 +95,23 @@ def test_stopped_and_continued_equals_uninterrupted(toy_dataset: Dataset, tmp_pa
     assert one == other
 
 
+@pytest.mark.parametrize("events", [6, 7, 13, 20])
+def test_abandoned_and_continued_equals_uninterrupted(toy_dataset: Dataset, tmp_path: Path, events: int) -> None:
+    """Like a kill: whoever runs it goes away, also between the end of an epoch and its checkpoint."""
+    whole = train(toy_dataset, tmp_path / "whole")
+    going = run.fit(toy_dataset, sets_of(toy_dataset), CONFIG, RunFolder(tmp_path / "parts"))
+    for _ in range(events):
+        next(going)
+    going.close()
+    parts = train(toy_dataset, tmp_path / "parts")
+    assert whole is not None
+    assert parts is not None
+    assert whole["picked_epoch"] == parts["picked_epoch"]
+    assert (tmp_path / "whole" / "model.safetensors").read_bytes() == (
+        tmp_path / "parts" / "model.safetensors"
+    ).read_bytes()
+
+
 def test_a_kill_after_the_last_checkpoint_loses_no_pick(toy_dataset: Dataset, tmp_path: Path) -> None:
     whole = train(toy_dataset, tmp_path)
     model = (tmp_path / "model.safetensors").read_bytes()

@@ -113,9 +113,12 @@ def _regret_table(found: list["Regret"]) -> Table:
         "task", "picked by", "runs", "test accuracy there", "below the best: mean", "worst",
         "rank correlation over epochs", "over runs",
     )  # fmt: skip
+    task = ""
     for each in found:
+        if each.task != task:
+            table.add_section()
         table.add_row(
-            Text(printable(each.task)),
+            Text("" if each.task == task else printable(each.task)),
             each.criterion.replace("_", " ") if each.criterion != "last" else "last epoch",
             str(each.runs),
             f"{each.accuracy:.2%}",
@@ -123,4 +126,5 @@ def _regret_table(found: list["Regret"]) -> Table:
             f"{100 * each.worst:.2f}",
             *("–" if value is None else f"{value:.2f}" for value in (each.over_epochs, each.over_runs)),
         )
+        task = each.task
     return table
