@@ -55,12 +55,11 @@ class Evaluator:
         """
         candidates = method.candidates.cpu()
         now = evaluate(method.network, images, self.normalise, method.prototypes)
-        if method.confidence is not None:
-            confidence = method.confidence.value.cpu()
-        else:
-            confidence = candidate_softmax(now.probabilities.clamp_min(1e-30).log(), candidates)
+        opinion = candidate_softmax(now.probabilities.clamp_min(1e-30).log(), candidates)
+        confidence = opinion if method.confidence is None else method.confidence.value.cpu()
         arrays = {
             "confidence": confidence.numpy(),
+            "second_opinion": opinion.gather(1, candidate_argmax(confidence, candidates)[:, None])[:, 0].numpy(),
             "linear_label": candidate_argmax(now.probabilities, candidates).numpy(),
         }
         if now.prototype_scores is not None:
