@@ -10,6 +10,7 @@ from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
 from papi.cli.labels import labels
 from papi.cli.methods import methods
+from papi.cli.predict import predict
 from papi.cli.report import report
 from papi.cli.terminal import printable
 from papi.cli.train import train
@@ -26,6 +27,7 @@ app = App(
 app.command(train)
 app.command(evaluate)
 app.command(labels)
+app.command(predict)
 app.command(report)
 app.command(watch)
 app.command(methods)
