@@ -184,7 +184,7 @@ def test_features_that_are_not_numbers_are_listed(tmp_path: Path, capsys: Out) -
         (("empty",), "there is no image in empty"),
         (("bad.png",), "nothing could be predicted: bad.png is not an image that can be read"),
         (("good.npy", "--top-k", "0"), "--top-k must be 1 or more"),
-        (("good.npy", "--out", "no/where.csv"), "no/where.csv cannot be written"),
+        (("good.npy", "--out", "bad.png/x.csv"), "bad.png/x.csv cannot be written"),
         (("good.npy", "--device", "tpu"), "--device tpu is not available"),
     ],
 )

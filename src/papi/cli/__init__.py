@@ -8,6 +8,7 @@ from papi import __version__
 from papi.cli.check import check
 from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
+from papi.cli.export import export
 from papi.cli.labels import labels
 from papi.cli.methods import methods
 from papi.cli.predict import predict
@@ -28,6 +29,7 @@ app.command(train)
 app.command(evaluate)
 app.command(labels)
 app.command(predict)
+app.command(export)
 app.command(report)
 app.command(watch)
 app.command(methods)

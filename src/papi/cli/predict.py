@@ -132,10 +132,10 @@ def _output(out: Path | None) -> Iterator[IO[str]]:
         return
     half = out.with_name(f".{out.name}.writing")
     try:
-        try:
-            stream = half.open("w", encoding="utf-8", newline="")
-        except OSError as error:
-            raise UserError(f"{out} cannot be written ({error.strerror}). Choose another with --out.") from error
+        stream = half.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error.strerror}). Choose another with --out.") from error
+    try:
         with stream:
             yield stream
         os.replace(half, out)
