@@ -62,29 +62,34 @@ def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report:
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist: give images, folders of images, or arrays.")
-    pending: list[Path] = []
-    for path in paths:
-        reader = _reader(path)
-        if reader is None:
-            files: Iterator[Path] = (path / name for name in image_names(path)) if path.is_dir() else iter([path])
-            while batch := list(islice(files, size - len(pending))):
-                pending += batch
-                if len(pending) == size:
-                    yield from _decoded(pending, shape, report)
-                    pending = []
-            continue
-        yield from _decoded(pending, shape, report)
-        pending = []
-        row = 0
-        try:
-            for array in reader(path, shape, size):
-                rows = range(row, row + len(array))
-                samples, kept = _fitting(array, rows, shape, path, report)
-                row += len(array)
-                yield Part(samples, [str(path)] * len(kept), kept)
-        except _UNREADABLE as error:
-            report(str(error) if isinstance(error, UserError) else f"{path} cannot be read ({error}).")
-    yield from _decoded(pending, shape, report)
+    with ThreadPoolExecutor() as pool:  # Pillow decodes beside Python's lock
+        pending: list[Path] = []
+        for path in paths:
+            reader = _reader(path)
+            if reader is None:
+                files: Iterator[Path] = (path / name for name in image_names(path)) if path.is_dir() else iter([path])
+                while batch := list(islice(files, size - len(pending))):
+                    pending += batch
+                    if len(pending) == size:
+                        yield from _decoded(pending, shape, pool, report)
+                        pending = []
+                continue
+            yield from _decoded(pending, shape, pool, report)
+            pending = []
+            yield from _rows(path, reader, shape, size, report)
+        yield from _decoded(pending, shape, pool, report)
+
+
+def _rows(path: Path, reader: Reader, shape: tuple[int, ...], size: int, report: Report) -> Iterator[Part]:
+    """The samples of an array or a table, as far as it can be read."""
+    row = 0
+    try:
+        for array in reader(path, shape, size):
+            samples, kept = _fitting(array, range(row, row + len(array)), shape, path, report)
+            row += len(array)
+            yield Part(samples, [str(path)] * len(kept), kept)
+    except _UNREADABLE as error:
+        report(str(error) if isinstance(error, UserError) else f"{path} cannot be read ({error}).")
 
 
 def _reader(path: Path) -> Reader | None:
@@ -94,7 +99,7 @@ def _reader(path: Path) -> Reader | None:
     return {".npy": _read_array, ".npz": _read_array, ".csv": _read_csv}.get(path.suffix.lower())
 
 
-def _decoded(files: Sequence[Path], shape: tuple[int, ...], report: Report) -> Iterator[Part]:
+def _decoded(files: Sequence[Path], shape: tuple[int, ...], pool: ThreadPoolExecutor, report: Report) -> Iterator[Part]:
     """Image files as one part, brought to the shape as in training."""
     if not files:
         return
@@ -111,10 +116,8 @@ def _decoded(files: Sequence[Path], shape: tuple[int, ...], report: Report) -> I
         except ImageError as error:
             return error
 
-    with ThreadPoolExecutor() as pool:  # Pillow decodes beside Python's lock
-        results = list(pool.map(attempt, files))
     good = []
-    for file, result in zip(files, results, strict=True):
+    for file, result in zip(files, pool.map(attempt, files), strict=True):
         if isinstance(result, ImageError):
             report(f"{file} {result}.")
         else:
