@@ -19,6 +19,15 @@ def test_by_hand() -> None:
     assert found.rank.tolist() == [3, 1, 4, 2]  # least sure first, a single candidate last
 
 
+def test_a_second_opinion_counts_for_the_rank_alone() -> None:
+    """Means of confidence and opinion are 0.45, 0.6, 0.5 and 0.625; the third has one candidate only."""
+    opinion = np.array([0.1, 0.8, 0.0, 0.75])
+    found, alone = resolve(CANDIDATES, CONFIDENCE, opinion), resolve(CANDIDATES, CONFIDENCE)
+    assert found.rank.tolist() == [1, 2, 4, 3]
+    for name in ("label", "confidence", "margin", "entropy", "second"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+
+
 def test_confidence_outside_the_candidates_does_not_count() -> None:
     shares = candidate_shares(CANDIDATES[:1], np.array([[0.1, 0.1, 0.8]]))
     np.testing.assert_allclose(shares, [[0.5, 0.5, 0]])

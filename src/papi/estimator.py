@@ -23,6 +23,7 @@ from papi.data.image_folder import own_recipe
 from papi.data.readers import as_image_array
 from papi.engine import EpochEnded
 from papi.inference import Model
+from papi.parent import Parent
 from papi.targets import Targets, candidates_among, is_single, read_targets
 
 
@@ -104,9 +105,9 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         before = self._weights_to_go_on_from(samples, targets)
         dataset = self._dataset(samples, targets, before)
         config = preparation.settled(self._config(), dataset)
-        weights = None if before is None else before.network.state_dict()
+        parent = None if before is None else Parent(before.network.state_dict())
         self.history_: list[dict[str, Any]] = []
-        for event in run.fit(dataset, targets.candidates, config, weights=weights):
+        for event in run.fit(dataset, targets.candidates, config, parent=parent):
             if isinstance(event, EpochEnded):
                 self.history_.append(event.row)
                 self._tell(event.row)

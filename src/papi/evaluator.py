@@ -111,12 +111,18 @@ class Evaluator:
     def _resolve(
         self, method: Method, images: Tensor, candidates: Tensor, temperature: float, known: Confidence | None = None
     ) -> dict[str, np.ndarray]:
-        """Confidence, the method's own if it is `known`, and the candidate that each classifier prefers."""
+        """Confidence, the method's own if it is `known`, and the candidate that each classifier prefers.
+
+        The second opinion is what the trained network thinks of the label that the confidence decided for.
+        """
         now = evaluate(method.network, images, self.normalise, method.prototypes)
         opinion = candidate_softmax(now.logits / temperature, candidates)
         confidence = opinion if known is None else known.value.cpu()
-        arrays = {"confidence": confidence.numpy()}
-        arrays["linear_label"] = candidate_argmax(now.logits, candidates).numpy()
+        arrays = {
+            "confidence": confidence.numpy(),
+            "second_opinion": opinion.gather(1, candidate_argmax(confidence, candidates)[:, None])[:, 0].numpy(),
+            "linear_label": candidate_argmax(now.logits, candidates).numpy(),
+        }
         if now.prototype_scores is not None:
             arrays["prototype_label"] = candidate_argmax(now.prototype_scores, candidates).numpy()
         return arrays

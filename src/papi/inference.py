@@ -60,6 +60,12 @@ class Model:
         """Probability of each class, `(N, K)`, in the order of `class_names`."""
         return evaluate(self.network, self._tensor(images), self._normalise).calibrated(self.card.temperature).numpy()
 
+    @torch.inference_mode()
+    def probabilities(self, samples: np.ndarray) -> np.ndarray:
+        """`predict_proba` of one batch that is already in the model's own shape and type, without further ado."""
+        batch = torch.from_numpy(samples).to(self.device)
+        return self.network(self._normalise(batch)).logits.float().softmax(1).cpu().numpy()  # type: ignore[no-any-return]
+
     def embed(self, images: np.ndarray) -> np.ndarray:
         """Unit vectors `(N, d)` in which images of a class lie close together."""
         return evaluate(self.network, self._tensor(images), self._normalise).embedding.numpy()

@@ -16,8 +16,12 @@ class Resolved(NamedTuple):
     rank: np.ndarray  # (N,) int64: 1 is most worth a second look, N least
 
 
-def resolve(candidates: np.ndarray, confidence: np.ndarray) -> Resolved:
-    """Read labels off candidate sets `(N, K) bool` and the confidence `(N, K)` a method ended with."""
+def resolve(candidates: np.ndarray, confidence: np.ndarray, second_opinion: np.ndarray | None = None) -> Resolved:
+    """Read labels off candidate sets `(N, K) bool` and the confidence `(N, K)` a method ended with.
+
+    `second_opinion` `(N,)` is how much of its candidates the trained network gives the resolved label, where it was
+    asked. It counts for the rank as much as confidence does: confidence was formed while the network still learned.
+    """
     share = candidate_shares(candidates, confidence)
     rows = np.arange(len(share))
     label = np.where(candidates, share, -1).argmax(1)
@@ -28,7 +32,8 @@ def resolve(candidates: np.ndarray, confidence: np.ndarray) -> Resolved:
     first = share[rows, label]
     margin = first - np.where(alone, 0, share[rows, second])
     entropy = -(share * np.log(share, where=share > 0, out=np.zeros_like(share))).sum(1)
-    return Resolved(label, first, margin, entropy, second, _rank(first, entropy, alone))
+    sureness = first if second_opinion is None else (first + np.nan_to_num(second_opinion)) / 2
+    return Resolved(label, first, margin, entropy, second, _rank(sureness, entropy, alone))
 
 
 def candidate_shares(candidates: np.ndarray, confidence: np.ndarray) -> np.ndarray:
@@ -42,12 +47,12 @@ def candidate_shares(candidates: np.ndarray, confidence: np.ndarray) -> np.ndarr
     return shares
 
 
-def _rank(confidence: np.ndarray, entropy: np.ndarray, alone: np.ndarray) -> np.ndarray:
-    """Those most likely to be wrong first, by what confidence says; of equal ones, those spread over more candidates.
+def _rank(sureness: np.ndarray, entropy: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """Those most likely to be wrong first; of equally sure ones, those spread over more candidates.
 
     Images with one candidate come last: there is nothing to decide.
     """
-    order = np.lexsort((-entropy, confidence, alone))
-    rank = np.empty(len(confidence), np.int64)
-    rank[order] = np.arange(1, len(confidence) + 1)
+    order = np.lexsort((-entropy, sureness, alone))
+    rank = np.empty(len(sureness), np.int64)
+    rank[order] = np.arange(1, len(sureness) + 1)
     return rank

@@ -3,7 +3,7 @@
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from papi import checkpoint, engine, preparation
 from papi.config import NEUTRAL, RunConfig, parse_options, to_dict
@@ -30,6 +29,7 @@ from papi.methods.base import Method
 from papi.metrics import CRITERIA
 from papi.networks import build, require_fitting
 from papi.optim import build_optimizer, learning_rate
+from papi.parent import Parent
 from papi.presets import complete
 from papi.randomness import seed_torch
 from papi.runfolder import RunFolder, identity_hash
@@ -111,17 +111,19 @@ def fit(
     config: RunConfig,
     folder: RunFolder | None = None,
     stop_requested: Callable[[], bool] = _never,
-    weights: Mapping[str, Tensor] | None = None,
+    parent: Parent | None = None,
 ) -> Iterator[Event]:
     """Train on images and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued.
 
-    The network begins with `weights`, if they are given, else at random.
+    Weights start from those of `parent`, if there is one, else at random.
     """
     config = complete(config)
     device = engine.find_device(config.device)
     method_class = find_method(config.method)
     method_config = parse_options(method_class.Config, config.options)
     identity = _identity(config, asdict(method_config), dataset, candidates)
+    if parent is not None:
+        identity["parent"] = parent.model
     if folder is not None:
         folder.refuse_other_run(identity)
         summary = folder.read_summary()
@@ -130,12 +132,12 @@ def fit(
             return
     _set_threads(config, folder)
     training, training_sets, held_out = hold_out(dataset, candidates, _known(config.data_holdout), config.seed, device)
-    method = _build_method(method_class, method_config, training, training_sets, config, device, weights)
+    method = _build_method(method_class, method_config, training, training_sets, config, device, parent)
     statistics = generators.statistics(candidates, dataset.labels)
     state: dict[str, Any] | None = None
     problems: list[str] = []
     if folder is not None:
-        _prepare(folder, config, identity, dataset, candidates, statistics)
+        _prepare(folder, config, identity, dataset, candidates, statistics, parent)
         state, problems = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), device)
         folder.write_rows(state["rows"] if state else [])
     pick = Pick(config.select, state.get("picked") if state else None)
@@ -203,12 +205,17 @@ def _identity(
 ) -> dict[str, Any]:
     """All that decides the result of a run, as JSON values. Data are told by a hash of their sets and some samples."""
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in method_config.items()}
+    settings = {name: value for name, value in to_dict(config).items() if name not in NEUTRAL or value != NEUTRAL[name]}
+    return settings | {"option": options, "data_hash": data_hash(dataset, candidates)}
+
+
+def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
+    """What tells these samples and sets from others."""
     content = hashlib.sha256(np.packbits(candidates).tobytes())
     content.update(dataset.images[:: max(1, len(candidates) // HASHED_SAMPLES)].tobytes())
     if dataset.initial_confidence is not None:
         content.update(dataset.initial_confidence.tobytes())
-    settings = {name: value for name, value in to_dict(config).items() if name not in NEUTRAL or value != NEUTRAL[name]}
-    return settings | {"option": options, "data_hash": content.hexdigest()}
+    return content.hexdigest()
 
 
 def _prepare(
@@ -218,6 +225,7 @@ def _prepare(
     dataset: Dataset,
     candidates: np.ndarray,
     statistics: dict[str, float],
+    parent: Parent | None,
 ) -> None:
     """Write what a run is before its first step, unless an earlier part of it has."""
     folder.create()
@@ -232,6 +240,7 @@ def _prepare(
         {
             "config": to_dict(config),
             "identity": identity,
+            **({} if parent is None else {"parent": parent.record}),
             "classes": list(dataset.class_names),
             "candidates": statistics,
             "threads": torch.get_num_threads(),
@@ -256,7 +265,7 @@ def _build_method(
     candidates: np.ndarray,
     config: RunConfig,
     device: torch.device,
-    weights: Mapping[str, Tensor] | None,
+    parent: Parent | None,
 ) -> Method:
     require_fitting(_known(config.network), dataset.kind)
     seed_torch(config.seed, "network")
@@ -266,8 +275,8 @@ def _build_method(
         len(dataset.class_names),
         project=method_class.projects(method_config),
     )
-    if weights is not None:  # before the method makes copies of the network
-        network.load_state_dict(weights)
+    if parent is not None:
+        parent.hand_weights(network)
     extras: dict[str, Any] = {}
     if method_class.needs_truth(method_config):
         if dataset.labels is None:
@@ -278,6 +287,8 @@ def _build_method(
     if method_class.needs_shape(method_config):
         extras["shape"] = dataset.input_shape
     method = method_class(network, torch.from_numpy(candidates), method_config, **extras)
+    if parent is not None:
+        parent.hand_prototypes(method)
     if dataset.initial_confidence is not None and method.confidence is not None:
         method.confidence.replace(torch.arange(len(candidates)), torch.from_numpy(dataset.initial_confidence))
     return method.to(device)

@@ -31,6 +31,7 @@ def test_every_section_of_a_run(make_run: Make) -> None:
     page = run_page(read_run(make_run().path))
     for text in (
         "Test accuracy", "80.0%", "90.0%", "From sure to doubtful", "Worth a second look", "Download decisions",
+        "--fix decisions.csv",
         "plot-loss", "plot-accuracy", "plot-resolved", "plot-confidence", "plot-sharper", "What it mixes up",
         "plot-matrix", "plot-map", "plot-similarity", "plot-trust", "expected calibration error",
         "Choosing an epoch without true labels", "papi train --data", "numpy 2", "candidates.flip_rate",

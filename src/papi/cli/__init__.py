@@ -9,8 +9,10 @@ from papi.cli.check import check
 from papi.cli.compare import compare
 from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
+from papi.cli.export import export
 from papi.cli.labels import labels
 from papi.cli.methods import methods
+from papi.cli.predict import predict
 from papi.cli.report import report
 from papi.cli.terminal import printable
 from papi.cli.train import train
@@ -28,6 +30,8 @@ app.command(train)
 app.command(evaluate)
 app.command(compare)
 app.command(labels)
+app.command(predict)
+app.command(export)
 app.command(report)
 app.command(watch)
 app.command(methods)

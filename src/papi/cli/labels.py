@@ -2,12 +2,14 @@
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 from papi.cli.terminal import make_console, printable
+from papi.cli.train import follow
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,16 +24,57 @@ COLUMNS = (
 SHOWN = 10
 
 
-def labels(run: Path, /, *, out: Path | None = None) -> None:
+def labels(
+    run: Path,
+    /,
+    *,
+    out: Path | None = None,
+    fix: Path | None = None,
+    epochs: Annotated[int | None, Parameter(show_default=False)] = None,
+    data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
+) -> None:
     """Write the resolved label of every training image, how sure it is, and a rank of what is worth a second look.
+
+    With `--fix`, a person's decisions become the only possible label of their images, and the run is trained on in a
+    new folder; its labels are then written there. The same command again continues it if it was stopped.
 
     Parameters
     ----------
     run
         Folder of a finished run.
     out
-        The csv file to write. [default: labels.csv in the run's folder]
+        The csv file to write; with `--fix`, the folder of the new run. [default: labels.csv in the run's folder; with
+        `--fix` a folder beside it that ends in -fixed]
+    fix
+        Decisions: a csv with the columns index, file and label, as the page of `papi report` gives it.
+    epochs
+        With `--fix`: how long to train on. [default: a quarter of the run's epochs]
+    data_dir
+        With `--fix`: folder in which datasets lie. [default: that of the run]
     """
+    if fix is None:
+        if epochs is not None or data_dir is not None:
+            raise UserError("--epochs and --data-dir are for training on: give decisions with --fix, too.")
+        _write(run, out or run / "labels.csv")
+        return
+    from papi.decisions import fixed_folder, train_with
+
+    folder = out or fixed_folder(run)
+    if folder.suffix == ".csv":
+        raise UserError(f"--out {folder} looks like a file: with --fix it is the folder of the new run.")
+    if epochs is not None and epochs < 1:
+        raise UserError(f"--epochs must be 1 or more; got {epochs}.")
+    follow(
+        folder,
+        lambda stop, progress: train_with(
+            run, fix, folder, epochs=epochs, data_dir=data_dir, stop_requested=stop, progress=progress
+        ),
+    )
+    _write(folder, folder / "labels.csv")
+
+
+def _write(run: Path, file: Path) -> None:
+    """The table of a finished run as a csv file, and its first rows on the terminal."""
     import numpy as np
 
     from papi.labels import resolve
@@ -46,10 +89,9 @@ def labels(run: Path, /, *, out: Path | None = None) -> None:
     sets = folder.read_arrays(folder.candidates_file)
     arrays = folder.read_arrays(folder.arrays_file)
     candidates = sets["candidates"]
-    found = resolve(candidates, arrays["confidence"])
+    found = resolve(candidates, arrays["confidence"], arrays.get("second_opinion"))
     agree = arrays["linear_label"] == arrays["prototype_label"] if "prototype_label" in arrays else None
     files = sets.get("file_names", np.full(len(candidates), ""))
-    file = out or run / "labels.csv"
     rows = _rows(candidates, found, agree, files, record["classes"])
     try:
         with file.open("w", newline="", encoding="utf-8") as stream:
@@ -60,6 +102,8 @@ def labels(run: Path, /, *, out: Path | None = None) -> None:
         raise UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.") from error
     console = make_console()
     console.print(_first(rows))
+    if "parent" in record:
+        console.print(f"This run goes on from {printable(record['parent']['folder'])} with decisions.", soft_wrap=True)
     console.print(f"{len(rows):,} resolved labels are in {file}", soft_wrap=True)
 
 

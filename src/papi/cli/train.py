@@ -4,7 +4,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,7 +19,7 @@ from papi.cli.terminal import make_console, printable
 from papi.config import RunConfig
 
 if TYPE_CHECKING:
-    from papi.run import Started
+    from papi.run import Event, Started
 
 _DEFAULT = RunConfig()
 
@@ -42,9 +42,20 @@ def train(
     tensorboard
         Write the measurements of every epoch for TensorBoard, too.
     """
-    from papi import engine, run  # torch takes seconds to load: not before the options are right
+    from papi import run  # torch takes seconds to load: not before the options are right
 
     folder = out or default_folder(config)
+    follow(folder, lambda stop, prepare: run.train(config, folder, stop, prepare), tensorboard=tensorboard)
+
+
+Begin = Callable[[Callable[[], bool], Callable[[str, int, int], None]], Iterator["Event"]]
+"""Starts training, given who to ask whether to stop and who to tell of what takes its time before."""
+
+
+def follow(folder: Path, begin: Begin, *, tensorboard: bool = False) -> None:
+    """Show training as it goes, and end the process if it was stopped."""
+    from papi import engine, run
+
     scalars: Scalars | None = None
     console = make_console()
     with stop_signals() as received, progress_bar(console) as bar:
@@ -53,7 +64,7 @@ def train(
         def prepare(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total)
 
-        for event in run.train(config, folder, stop_requested=lambda: bool(received), progress=prepare):
+        for event in begin(lambda: bool(received), prepare):
             if isinstance(event, run.Started):
                 announce(console, event, folder)
                 scalars = Scalars(folder, event.epoch) if tensorboard else None

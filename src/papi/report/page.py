@@ -43,6 +43,8 @@ def run_page(run: Run) -> str:
         epoch_headings=headings,
         epochs=epochs,
         command=tables.command(run),
+        parent=tables.parent(run),
+        fix_command=tables.fix_command(run),
         settings=tables.settings(run),
         versions=tables.versions(run),
     )

@@ -80,7 +80,11 @@ class Run:
 
     @cached_property
     def resolved(self) -> Resolved | None:
-        return None if self.candidates is None or self.shares is None else resolve(self.candidates, self.shares)
+        if self.candidates is None or self.shares is None:
+            return None
+        opinion = self.arrays.get("second_opinion")
+        fits = opinion is not None and opinion.shape == (len(self.candidates),)
+        return resolve(self.candidates, self.shares, opinion if fits else None)
 
     def last(self, key: str) -> float | None:
         """The value of the last epoch that has one."""
@@ -209,7 +213,7 @@ def _read_dataset(run: Run, data_dir: Path | None) -> None:
             "Make the report in the folder where the run was trained, or name the folder with --data-dir."
         )
         return
-    if run.candidates is not None and not _belong_together(run.candidates, dataset):
+    if run.candidates is not None and not _belong_together(run.candidates, dataset, "parent" in run.record):
         run.problems.append(
             f"{config['data']} has changed since the run: it has {len(dataset.images)} images of "
             f"{len(dataset.class_names)} classes with their candidates, and the run was trained on "
@@ -220,10 +224,14 @@ def _read_dataset(run: Run, data_dir: Path | None) -> None:
     run.dataset = dataset
 
 
-def _belong_together(candidates: np.ndarray, dataset: Dataset) -> bool:
+def _belong_together(candidates: np.ndarray, dataset: Dataset, decided: bool) -> bool:
+    """Whether the sets are those of the data; where a person has `decided`, sets may have become single labels."""
     if candidates.shape != (len(dataset.images), len(dataset.class_names)):
         return False
-    return dataset.candidates is None or bool(np.array_equal(candidates, dataset.candidates))
+    if dataset.candidates is None:
+        return True
+    differ = (candidates != dataset.candidates).any(1)
+    return bool((candidates[differ].sum(1) == 1).all()) if decided else not differ.any()
 
 
 def _class_names(run: Run, folder: RunFolder) -> tuple[str, ...]:

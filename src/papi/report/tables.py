@@ -2,7 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -217,6 +217,19 @@ def _flat(values: dict[str, Any], prefix: str) -> Any:
         else:
             shown = " ".join(map(str, value)) if isinstance(value, list) else "–" if value is None else str(value)
             yield f"{prefix}{key}", shown or "–"
+
+
+def fix_command(run: Run) -> str:
+    """What trains on with a person's decisions, typed where the page was made."""
+    here, folder = Path.cwd(), run.path.resolve()
+    place = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    return shlex.join(["papi", "labels", str(place), "--fix", "decisions.csv"])
+
+
+def parent(run: Run) -> str:
+    """The folder of the run whose weights this one started from; empty if it started by itself."""
+    found = run.record.get("parent")
+    return str(found.get("folder", "")) if isinstance(found, dict) else ""
 
 
 def versions(run: Run) -> list[tuple[str, str]]:

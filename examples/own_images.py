@@ -1,0 +1,64 @@
+"""From a folder of images with ambiguous labels to a classifier and its answers: `python examples/own_images.py`.
+
+The folder and the table are made up here; put yours in their place. The same on the command line is in
+docs/own-data.md and docs/use-the-model.md.
+"""
+
+import csv
+import random
+import sys
+from pathlib import Path
+
+from PIL import Image, ImageDraw
+
+import papi
+from papi import run
+from papi.config import CandidatesConfig, RunConfig
+from papi.data.incoming import read_parts
+from papi.labels import resolve
+from papi.runfolder import RunFolder
+
+COLOURS = {"rose": (200, 40, 60), "tulip": (230, 200, 40), "violet": (110, 60, 200)}
+
+
+def make_images(folder: Path, count: int) -> Path:
+    """Flowers in a folder, and a table with two possible labels for each."""
+    folder.mkdir(parents=True)
+    draw = random.Random(0)
+    rows = []
+    for number in range(count):
+        flower, other = draw.sample(list(COLOURS), 2)
+        image = Image.new("RGB", (32, 32), (60, 120, 60))
+        ImageDraw.Draw(image).ellipse((8, 8, 24, 24), fill=COLOURS[flower])
+        image.save(folder / f"{number:03}.png")
+        rows.append((f"{number:03}.png", "|".join(sorted((flower, other)))))
+    table = folder.with_suffix(".csv")
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([("file_name", "candidates"), *rows])
+    return table
+
+
+def main(place: Path, images: int = 240, epochs: int = 4) -> None:
+    table = make_images(place / "flowers", images)
+    config = RunConfig(data=str(place / "flowers"), candidates=CandidatesConfig(file=table), epochs=epochs)
+    for event in run.train(config, place / "run"):
+        if isinstance(event, run.EpochEnded):
+            print(f"epoch {event.row['epoch'] + 1}: confidence {event.row['mean_confidence']:.0%}")
+
+    folder = RunFolder(place / "run")
+    sets, arrays = folder.read_arrays(folder.candidates_file), folder.read_arrays(folder.arrays_file)
+    found = resolve(sets["candidates"], arrays["confidence"], arrays["second_opinion"])
+    model = papi.load(place / "run")
+    print("Worth a second look:")
+    for image in found.rank.argsort()[:3]:
+        name = model.class_names[found.label[image]]
+        print(f"  {sets['file_names'][image]}: {name}, {found.confidence[image]:.0%} sure")
+
+    print("What the model says of image files:")
+    for part in read_parts([place / "flowers"], model.card.shape, 256, print):
+        for file, name in list(zip(part.files, model.predict(part.samples), strict=True))[:3]:
+            print(f"  {Path(file).name}: {name}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("own_images"))

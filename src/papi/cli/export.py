@@ -1,0 +1,56 @@
+"""`papi export`: a trained model for other programs, or for Hugging Face's hub."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from papi.cli.terminal import make_console
+from papi.errors import UserError
+
+
+def export(
+    run: Path,
+    /,
+    *,
+    kind: Annotated[Literal["onnx", "safetensors", "torchscript", "pt2"], Parameter(name="--format")] = "onnx",
+    out: Path | None = None,
+    hub_folder: Path | None = None,
+) -> None:
+    """Write a trained model as one file: raw images in, probabilities out, any number at a time.
+
+    The file is checked against the model before it is kept.
+
+    Parameters
+    ----------
+    run
+        Folder of a finished run, or its model.safetensors.
+    kind
+        onnx (for ONNX Runtime and many other programs), pt2 (torch.export), torchscript (for older programs), or
+        safetensors (weights for `papi.load`).
+    out
+        The file to write. [default: model.* in the folder `exported` of the run]
+    hub_folder
+        Write a folder for Hugging Face's hub instead: model card, settings, weights and the exported file.
+    """
+    if out is not None and hub_folder is not None:
+        raise UserError("--out and --hub-folder exclude each other: a file, or a folder with all files.")
+    from papi.export import FORMATS
+    from papi.export import export as write
+    from papi.hub import write_hub_folder
+    from papi.inference import load
+    from papi.runfolder import RunFolder
+
+    model = load(run)
+    home = run if run.is_dir() else run.parent
+    folder = RunFolder(home)
+    file = out or home / "exported" / f"model{FORMATS[kind].suffix}"
+    if hub_folder is None:
+        difference = write(model, kind, file)
+    else:
+        record, summary = folder.read_config() or {}, folder.read_summary() or {}
+        name = home.resolve().name
+        difference = write_hub_folder(model, kind, hub_folder, name, record, summary)
+    console = make_console()
+    console.print(f"The model is in {hub_folder or file}", soft_wrap=True)
+    console.print(f"Its probabilities differ from the model's by {difference:.1g} at most.")
