@@ -33,6 +33,17 @@ def test_confidence_outside_the_candidates_does_not_count() -> None:
     np.testing.assert_allclose(shares, [[0.5, 0.5, 0]])
 
 
+def test_a_set_that_seems_to_lack_the_truth() -> None:
+    """The label is the best candidate all the same; the one outside is named, and the image is looked at first."""
+    confidence = CONFIDENCE.copy()
+    confidence[0], confidence[2] = [0.1, 0.4, 0.5], [0.7, 0.3, 0.0]
+    found = resolve(CANDIDATES, confidence)
+    assert found.label.tolist() == [1, 0, 1, 0]
+    assert found.outside.tolist() == [2, -1, 0, -1]
+    assert found.rank.tolist() == [1, 3, 2, 4]
+    assert (resolve(CANDIDATES, CONFIDENCE).outside == -1).all()
+
+
 def test_a_row_that_says_nothing_is_uniform() -> None:
     confidence = np.array([[0.0, 0.0, 1.0], [np.nan, np.nan, np.nan]])
     np.testing.assert_allclose(candidate_shares(CANDIDATES[:2], confidence), [[0.5, 0.5, 0], [1 / 3] * 3])

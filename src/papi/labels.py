@@ -13,6 +13,7 @@ class Resolved(NamedTuple):
     margin: np.ndarray  # (N,) float64: how far it is ahead of the second choice
     entropy: np.ndarray  # (N,) float64, nats: 0 when one candidate has it all
     second: np.ndarray  # (N,) int64: the second choice; -1 where there is one candidate only
+    outside: np.ndarray  # (N,) int64: a label that is no candidate and believed in more than all that are; -1 if none
     rank: np.ndarray  # (N,) int64: 1 is most worth a second look, N least
 
 
@@ -33,7 +34,8 @@ def resolve(candidates: np.ndarray, confidence: np.ndarray, second_opinion: np.n
     margin = first - np.where(alone, 0, share[rows, second])
     entropy = -(share * np.log(share, where=share > 0, out=np.zeros_like(share))).sum(1)
     sureness = first if second_opinion is None else (first + np.nan_to_num(second_opinion)) / 2
-    return Resolved(label, first, margin, entropy, second, _rank(sureness, entropy, alone))
+    outside = _outside(candidates, confidence)
+    return Resolved(label, first, margin, entropy, second, outside, _rank(sureness, entropy, alone, outside >= 0))
 
 
 def candidate_shares(candidates: np.ndarray, confidence: np.ndarray) -> np.ndarray:
@@ -47,12 +49,20 @@ def candidate_shares(candidates: np.ndarray, confidence: np.ndarray) -> np.ndarr
     return shares
 
 
-def _rank(sureness: np.ndarray, entropy: np.ndarray, alone: np.ndarray) -> np.ndarray:
+def _outside(candidates: np.ndarray, confidence: np.ndarray) -> np.ndarray:
+    """Only a method that was told to doubt candidate sets believes in labels outside them."""
+    believed = np.where(np.isfinite(confidence), confidence, 0.0)
+    best = np.where(candidates, -1, believed).argmax(1)
+    missing = np.where(candidates, -1, believed).max(1) > np.where(candidates, believed, -1).max(1)
+    return np.where(missing, best, -1)
+
+
+def _rank(sureness: np.ndarray, entropy: np.ndarray, alone: np.ndarray, doubted: np.ndarray) -> np.ndarray:
     """Those most likely to be wrong first; of equally sure ones, those spread over more candidates.
 
-    Images with one candidate come last: there is nothing to decide.
+    Sets that seem to lack the truth come before all, and images with one candidate last: there is nothing to decide.
     """
-    order = np.lexsort((-entropy, sureness, alone))
+    order = np.lexsort((-entropy, sureness, alone, ~doubted))
     rank = np.empty(len(sureness), np.int64)
     rank[order] = np.arange(1, len(sureness) + 1)
     return rank

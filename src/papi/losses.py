@@ -1,5 +1,7 @@
 """Losses and targets of partial-label learning: pure functions of logits `(B, K)` and candidate masks `(B, K) bool`.
 
+Where sets may lack the truth, `candidates` are what each label counts, from 0 to 1, instead (`methods.tolerant`).
+
 Everything is computed through log-softmax and in float32 or wider, so that logits of any size stay finite.
 """
 
@@ -15,14 +17,21 @@ def _wide(values: Tensor) -> Tensor:
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
+def _among(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Logits with the logarithm of what each label counts added: -∞ outside the candidates."""
+    if candidates.dtype == torch.bool:
+        return logits.masked_fill(~candidates, -torch.inf)
+    return logits + candidates.log()
+
+
 def candidate_softmax(logits: Tensor, candidates: Tensor) -> Tensor:
     """Softmax over the candidates alone: zero elsewhere, rows sum to one."""
-    return _wide(logits).masked_fill(~candidates, -torch.inf).softmax(1)
+    return _among(_wide(logits), candidates).softmax(1)
 
 
 def candidate_argmax(scores: Tensor, candidates: Tensor) -> Tensor:
     """The best-scored candidate of each row, `(B,)`."""
-    return scores.masked_fill(~candidates, -torch.inf).argmax(1)
+    return _among(scores, candidates).argmax(1)
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
@@ -61,7 +70,10 @@ def log_complement(logits: Tensor) -> Tensor:
 
 def non_candidate_loss(logits: Tensor, candidates: Tensor) -> Tensor:
     """Mean over the batch of -Σ_{j not in candidates} log(1 - softmax(logits)_j); a full set adds nothing."""
-    return -log_complement(logits).masked_fill(candidates, 0.0).sum(1).mean()
+    excluded = log_complement(logits)
+    if candidates.dtype == torch.bool:
+        return -excluded.masked_fill(candidates, 0.0).sum(1).mean()
+    return -((1 - candidates) * excluded).sum(1).mean()
 
 
 def leveraged_sigmoid(logits: Tensor, candidates: Tensor, weights: Tensor, beta: float) -> Tensor:

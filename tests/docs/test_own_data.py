@@ -35,7 +35,7 @@ def test_from_an_empty_folder_to_resolved_labels(tmp_path: Path, cache: Path) ->
             )
             assert done.returncode == 0, f"{command}: {done.stderr}"
             commands += 1
-    assert commands == 5
+    assert commands == 6
     with (work / "runs" / "flowers" / "labels.csv").open(newline="", encoding="utf-8") as file:
         resolved = list(csv.DictReader(file))
     given = dict(line.split(",") for line in (work / "labels.csv").read_text().splitlines()[1:])

@@ -38,7 +38,7 @@ class TestGoldenValues:
         prototypes = Prototypes(4, 2)
         prototypes.value = angles(0, 90, 180, 270)
         confidence = Confidence(Y)
-        belief = make_method(PiCOConfig()).belief(R0, prototypes.scores(self.query), Y)
+        belief = make_method(PiCOConfig()).belief(R0, prototypes.scores(self.query), Y, Y)
         confidence.average(torch.arange(3), belief, 0.95)
         close(confidence.value, [[0.525, 0, 0.475, 0], [0.2375, 0.2875, 0.2375, 0.2375], [0, 1, 0, 0]])
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "index", "file", "candidates", "label", "confidence", "margin", "entropy", "second_choice", "classifiers_agree",
-    "second_look_rank",
+    "outside_candidates", "second_look_rank",
 )  # fmt: skip
 SHOWN = 10
 
@@ -122,6 +122,7 @@ def _rows(
             f"{found.entropy[i]:.6f}",
             "" if found.second[i] < 0 else classes[found.second[i]],
             "" if agree is None else ("yes" if agree[i] else "no"),
+            "" if found.outside[i] < 0 else classes[found.outside[i]],
             int(found.rank[i]),
         )
         for i in range(len(candidates))

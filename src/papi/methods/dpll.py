@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss
-from papi.methods.base import Method
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
 from papi.schedules import ramp
 from papi.state import Confidence
@@ -24,7 +24,7 @@ _COMPOSITIONS = {"2SW": ("weak", "strong", "strong"), "3S": ("strong",) * 3, "3W
 
 
 @dataclass(frozen=True)
-class DPLLConfig:
+class DPLLConfig(TolerantConfig):
     """The defaults are those of the released code.
 
     The release computes log(1.0000001 - p), which stops at -15.9, has no gradient there, and is infinite in half
@@ -39,7 +39,7 @@ class DPLLConfig:
     """Epochs over which that pull comes in; it is off in the first."""
 
 
-class DPLL(Method):
+class DPLL(Tolerant):
     Config = DPLLConfig
     paper = "Wu et al., ICML"
     year = 2022
@@ -60,10 +60,11 @@ class DPLL(Method):
         logits = [self.network(view).logits for view in batch.views]  # one by one: batch-norm sees each view alone
         target = self.confidence[batch.index]
         consistency = torch.stack([kl_divergence(target, each) for each in logits]).sum()
-        exclusion = non_candidate_loss(logits[0], batch.candidates)
+        mean = torch.stack(logits).mean(0)
+        candidates = self.tolerance.admit(batch, mean, progress)
+        exclusion = non_candidate_loss(logits[0], candidates)
         weight = self.config.consistency_weight * ramp(progress.epoch, self.config.ramp_epochs)
         # The normalised geometric mean of softmaxes is the softmax of the mean logits. Used from the next epoch on.
-        opinion = candidate_softmax(torch.stack(logits).mean(0), batch.candidates)
-        self.confidence.replace(batch.index, opinion)
+        self.confidence.replace(batch.index, candidate_softmax(mean, candidates))
         logs = {"loss_consistency": consistency, "loss_exclusion": exclusion}
-        return StepOutput(weight * consistency + exclusion, logits[0], logs=logs)
+        return StepOutput(weight * consistency + exclusion, logits[0], logs=logs | self.tolerance.logs(progress))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
-from papi.methods.base import Method
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network, Output
 from papi.randomness import draws
 from papi.schedules import linear, ramp
@@ -27,7 +27,7 @@ _COMPOSITIONS = {"SW": ("weak", "strong"), "SS": ("strong", "strong"), "WW": ("w
 
 
 @dataclass(frozen=True)
-class PaPiConfig:
+class PaPiConfig(TolerantConfig):
     """The defaults are those of the released code for CIFAR-10."""
 
     passes: Literal["paper", "two", "one"] = "paper"
@@ -57,11 +57,11 @@ class PaPiConfig:
     is off. `step`: values change smoothly from the first step on, for short runs."""
 
 
-class PaPi(Method):
+class PaPi(Tolerant):
     Config = PaPiConfig
     paper = "Xia et al., CVPR"
     year = 2023
-    passes = "4f + 3b"
+    passes = "4f + 3b"  # of the form in the paper; the option of this name has cheaper ones
     memory = "N×K confidence, K×d prototypes"
     config: PaPiConfig
     confidence: Confidence
@@ -72,12 +72,6 @@ class PaPi(Method):
         self.confidence = Confidence(candidates)
         if config.alignment:
             self.prototypes = Prototypes(candidates.shape[1], network.projection)
-
-    @classmethod
-    def passes_with(cls, config: PaPiConfig) -> str:
-        if not config.alignment or config.passes == "one":
-            return "1f + 1b"
-        return cls.passes if config.passes == "paper" and config.mixup else "2f + 2b"
 
     @classmethod
     def projects(cls, config: PaPiConfig) -> bool:
@@ -106,11 +100,12 @@ class PaPi(Method):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
         first = self.network(batch.views[0])
-        guess = candidate_softmax(first.logits.detach(), batch.candidates)
+        candidates = self.tolerance.admit(batch, first.logits, progress)
+        guess = candidate_softmax(first.logits.detach(), candidates)
         if not self.config.alignment:
             self.confidence.average(batch.index, guess, confidence_momentum)
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
-            return StepOutput(loss, first.logits)
+            return StepOutput(loss, first.logits, logs=self.tolerance.logs(progress))
 
         share, partner = self.draw_mixture(batch, progress)
         mixtures = [share * view + (1 - share) * view[partner] if share < 1 else view for view in batch.views]
@@ -118,14 +113,14 @@ class PaPi(Method):
         with torch.set_grad_enabled(weight > 0):
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
-        prototype_scores = self.update_prototypes(batch, clean, prototype_momentum)
+        prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum)
         self.confidence.average(batch.index, guess, confidence_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
         classification = soft_cross_entropy(first.logits, target)
         alignment = torch.stack([mixed_kl_divergence(target, target[partner], share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
-        return StepOutput(loss, first.logits, prototype_scores, logs)
+        return StepOutput(loss, first.logits, prototype_scores, logs | self.tolerance.logs(progress))
 
     def further_passes(
         self, first: Output, views: Sequence[Tensor], mixtures: Sequence[Tensor], learning: bool
@@ -156,10 +151,10 @@ class PaPi(Method):
         return share, torch.from_numpy(generator.permutation(size)).to(batch.index.device)
 
     @torch.no_grad()
-    def update_prototypes(self, batch: Batch, clean: list[Output], momentum: float) -> Tensor:
+    def update_prototypes(self, candidates: Tensor, clean: list[Output], momentum: float) -> Tensor:
         """Take in the clean features, first view before second, under each view's own guess; return the old scores."""
         embeddings = [self.network.project(view.features) for view in clean]
-        labels = [candidate_argmax(view.logits, batch.candidates) for view in clean]
+        labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
         self.prototypes.average(torch.cat(embeddings), torch.cat(labels), momentum)
         return scores

@@ -17,7 +17,7 @@ from torch.nn.functional import one_hot
 
 from papi.errors import UserError
 from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
-from papi.methods.base import Method
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
 from papi.schedules import linear
 from papi.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
@@ -27,7 +27,7 @@ _FIRST_EPOCH_MOMENTUM = 0.99
 
 
 @dataclass(frozen=True)
-class PiCOConfig:
+class PiCOConfig(TolerantConfig):
     """The defaults are those of the released code for CIFAR-10."""
 
     warmup_epochs: float = 1.0
@@ -51,11 +51,12 @@ class PiCOConfig:
     candidates (PiCO-v3, together with `positives=truth`); or only the best candidate of the classifier."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.queue < 1:
             raise UserError(f"--option queue must be 1 or more; got {self.queue}.")
 
 
-class PiCO(Method):
+class PiCO(Tolerant):
     Config = PiCOConfig
     paper = "Wang et al., ICLR"
     year = 2022
@@ -90,7 +91,8 @@ class PiCO(Method):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         features, logits = self.network(batch.views[0])
         query = self.network.project(features)
-        guess = candidate_argmax(logits.detach(), batch.candidates)
+        admitted = self.tolerance.admit(batch, logits, progress)
+        guess = candidate_argmax(logits.detach(), admitted)
         labels = guess if self.truth is None else self.truth[batch.index]
         scores = self.prototypes.scores(query.detach())  # before this step's update
         self.prototypes.average(query.detach(), guess, self.config.prototype_momentum)
@@ -99,7 +101,7 @@ class PiCO(Method):
         if progress.epochs_done < self.config.warmup_epochs:
             contrastive = info_nce(query, key, self.queue.features, self.config.temperature)
         else:
-            belief = self.belief(logits.detach(), scores, batch.candidates)
+            belief = self.belief(logits.detach(), scores, batch.candidates, admitted)
             self.confidence.average(batch.index, belief, self.confidence_momentum(progress))
             contrastive = supervised_contrastive(
                 query, key, self.queue.features, labels, self.queue.labels, self.config.temperature
@@ -109,7 +111,7 @@ class PiCO(Method):
         classification = soft_cross_entropy(logits, self.confidence[batch.index])
         loss = classification + self.config.contrastive_weight * contrastive
         logs = {"loss_classification": classification, "loss_contrastive": contrastive}
-        return StepOutput(loss, logits, scores, logs)
+        return StepOutput(loss, logits, scores, logs | self.tolerance.logs(progress))
 
     @torch.no_grad()
     def embed_key(self, images: Tensor) -> Tensor:
@@ -118,12 +120,15 @@ class PiCO(Method):
         network = self.key_network.value
         return network.project(network.encoder(images))
 
-    def belief(self, logits: Tensor, scores: Tensor, candidates: Tensor) -> Tensor:
-        """What the confidence of a batch moves towards, `(B, K)`."""
+    def belief(self, logits: Tensor, scores: Tensor, given: Tensor, admitted: Tensor) -> Tensor:
+        """What the confidence of a batch moves towards, `(B, K)`; `admitted` are the candidates with the tolerance."""
         if self.config.guidance == "classifier":
-            return candidate_softmax(logits, candidates)
-        deciding = scores if self.config.guidance == "prototypes" else logits
-        return one_hot(candidate_argmax(deciding, candidates), candidates.shape[1]).to(deciding.dtype)
+            return candidate_softmax(logits, admitted)
+        choice = one_hot(candidate_argmax(logits, admitted), logits.shape[1])
+        if self.config.guidance == "prototypes":
+            # Cosines are no log-probabilities to weigh: a label outside is let in where the classifier chose it.
+            choice = one_hot(candidate_argmax(scores, given | choice.bool()), logits.shape[1])
+        return choice.to(scores.dtype)
 
     def confidence_momentum(self, progress: Progress) -> float:
         """The release sets it after each epoch, for the next: it lags by one, and the first epoch has its own."""

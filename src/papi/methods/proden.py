@@ -13,13 +13,14 @@ from torch import Tensor
 
 from papi.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
 from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
 
 
 @dataclass(frozen=True)
-class PRODENConfig(OneViewConfig):
+class PRODENConfig(TolerantConfig, OneViewConfig):
     """No settings of its own.
 
     The release takes the labels with w > 0 for the candidates, so one whose probability once underflows is lost for
@@ -27,7 +28,7 @@ class PRODENConfig(OneViewConfig):
     """
 
 
-class PRODEN(OneView):
+class PRODEN(Tolerant, OneView):
     Config = PRODENConfig
     paper = "Lv et al., ICML"
     year = 2020
@@ -43,5 +44,6 @@ class PRODEN(OneView):
         logits = self.network(batch.views[0]).logits
         loss = soft_cross_entropy(logits, self.confidence[batch.index])
         # After the loss: an image is trained towards what was thought of it one epoch ago.
-        self.confidence.replace(batch.index, candidate_softmax(logits, batch.candidates))
-        return StepOutput(loss, logits)
+        candidates = self.tolerance.admit(batch, logits, progress)
+        self.confidence.replace(batch.index, candidate_softmax(logits, candidates))
+        return StepOutput(loss, logits, logs=self.tolerance.logs(progress))

@@ -14,13 +14,14 @@ from torch import Tensor
 
 from papi.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
 from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
 
 
 @dataclass(frozen=True)
-class RCConfig(OneViewConfig):
+class RCConfig(TolerantConfig, OneViewConfig):
     """No settings of its own.
 
     The release divides by the candidates' total probability, and a row stays undefined for good once that underflows;
@@ -29,7 +30,7 @@ class RCConfig(OneViewConfig):
     """
 
 
-class RC(OneView):
+class RC(Tolerant, OneView):
     Config = RCConfig
     paper = "Feng et al., NeurIPS"
     year = 2020
@@ -43,10 +44,12 @@ class RC(OneView):
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
-        return StepOutput(soft_cross_entropy(logits, self.confidence[batch.index]), logits)
+        loss = soft_cross_entropy(logits, self.confidence[batch.index])
+        return StepOutput(loss, logits, logs=self.tolerance.logs(progress))
 
     @torch.no_grad()
     def after_step(self, batch: Batch, progress: Progress) -> None:
         """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
         logits = self.network(batch.views[0]).logits
-        self.confidence.replace(batch.index, candidate_softmax(logits, batch.candidates))
+        candidates = self.tolerance.admit(batch, logits, progress)
+        self.confidence.replace(batch.index, candidate_softmax(logits, candidates))
