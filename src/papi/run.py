@@ -46,6 +46,7 @@ class Started:
     dataset: Dataset
     statistics: dict[str, float]  # of the candidate sets
     parameters: int
+    passes: str  # through the encoder in a step
     device: str
     threads: int
     epoch: int  # where training begins: at zero, or where an earlier part ended
@@ -149,6 +150,7 @@ def fit(
         dataset=dataset,
         statistics=statistics,
         parameters=sum(parameter.numel() for parameter in method.network.parameters()),
+        passes=method.passes_with(method_config),
         device=str(device),
         threads=torch.get_num_threads(),
         epoch=state["epoch"] if state else 0,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from papi import engine, run
 from papi.cli.methods import methods
-from papi.config import OptimConfig, RunConfig
+from papi.config import OptimConfig, RunConfig, parse_options
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.engine import EpochEnded, Stepped
@@ -272,9 +272,11 @@ def test_encoder_passes(name: str, toy_dataset: Dataset, watch: Callable[[Watch]
     watch(look)
     train(toy_dataset, settings(name))
     assert seen[-1] == (PASSES | FORM_PASSES)[name]
-    if name in METHODS:
-        forward, backward = PASSES[name]
-        assert METHODS[name].passes.endswith(f"{forward}f + {backward}b")
+    forward, backward = seen[-1]
+    config = settings(name)
+    kind = METHODS[config.method]
+    told = kind.passes_with(parse_options(kind.Config, config.options))
+    assert told.endswith(f"{forward}f + {backward}b")
 
 
 class TestWhatPeopleRead:

@@ -1,5 +1,6 @@
 """`papi train`: progress while it runs, one row an epoch, and at the end what came out and what to do next."""
 
+import re
 import shlex
 import signal
 import sys
@@ -131,7 +132,7 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
     for problem in started.problems:
         console.print(f"Note: {printable(problem)}", soft_wrap=True)
     console.print(
-        f"{config.method} on {printable(dataset.name)}: "
+        f"{config.method}{form(started)} on {printable(dataset.name)}: "
         f"{len(dataset.images):,} {dataset.kind}, {len(dataset.class_names)} classes, "
         f"{sets['mean_candidates']:.2f} candidate labels an image "
         f"({sets['singletons']:.1%} have one, {sets['full_sets']:.1%} have all)"
@@ -145,6 +146,12 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
     held_out = "  covering rate" if config.data_holdout else ""
     header = f"epoch    loss  test accuracy  prototypes  resolved labels  confidence{held_out}  seconds"
     console.print(header, style="bold", soft_wrap=True)
+
+
+def form(started: "Started") -> str:
+    """What a step of this method costs, in words: ` (2 forward and 2 backward passes a step)`."""
+    counts = re.fullmatch(r"(\d+)f \+ (\d+)b", started.passes)
+    return f" ({counts[1]} forward and {counts[2]} backward passes a step)" if counts else ""
 
 
 def epoch_row(row: dict[str, Any]) -> str:

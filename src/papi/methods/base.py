@@ -50,6 +50,11 @@ class Method(nn.Module):
         return ("weak",)
 
     @classmethod
+    def passes_with(cls, config: Any) -> str:
+        """The passes of a step with these settings, where settings change them."""
+        return cls.passes
+
+    @classmethod
     def projects(cls, config: Any) -> bool:
         """Whether the network needs a projector."""
         return False

@@ -61,7 +61,7 @@ class PaPi(Tolerant):
     Config = PaPiConfig
     paper = "Xia et al., CVPR"
     year = 2023
-    passes = "4f + 3b"  # of the form in the paper; the option of this name has cheaper ones
+    passes = "4f + 3b"
     memory = "N×K confidence, K×d prototypes"
     config: PaPiConfig
     confidence: Confidence
@@ -72,6 +72,12 @@ class PaPi(Tolerant):
         self.confidence = Confidence(candidates)
         if config.alignment:
             self.prototypes = Prototypes(candidates.shape[1], network.projection)
+
+    @classmethod
+    def passes_with(cls, config: PaPiConfig) -> str:
+        if not config.alignment or config.passes == "one":
+            return "1f + 1b"
+        return cls.passes if config.passes == "paper" and config.mixup else "2f + 2b"
 
     @classmethod
     def projects(cls, config: PaPiConfig) -> bool:
