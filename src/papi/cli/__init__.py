@@ -11,7 +11,7 @@ from papi.cli.evaluate import evaluate
 from papi.cli.labels import labels
 from papi.cli.methods import methods
 from papi.cli.report import report
-from papi.cli.terminal import printable
+from papi.cli.terminal import printable, process
 from papi.cli.train import train
 from papi.cli.watch import watch
 from papi.errors import UserError
@@ -38,5 +38,6 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"papi: {printable(str(error))}", file=sys.stderr)
+        name = f"papi, process {process()}" if process() else "papi"
+        print(f"{name}: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
