@@ -6,7 +6,6 @@ do together what one would do alone. Without `torchrun` every function here give
 """
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -172,9 +171,9 @@ def locate(count: int) -> Part:
     if world_size() == 1:
         return Part((count,), 0)
     # On the CPU, also where training is on GPUs: so no GPU is waited for.
-    sizes = torch.empty(world_size(), dtype=torch.int64)
-    distributed.all_gather_into_tensor(sizes, torch.tensor([count]))
-    return Part(tuple(sizes.tolist()), rank())
+    sizes = [torch.tensor(0) for _ in range(world_size())]
+    distributed.all_gather(sizes, torch.tensor(count))
+    return Part(tuple(map(int, sizes)), rank())
 
 
 def gather_rows(rows: Tensor) -> Tensor:
@@ -189,9 +188,9 @@ class _Gather(torch.autograd.Function):
         longest = max(part.sizes)  # all have to send the same number of rows
         sent = rows.new_zeros(longest, *rows.shape[1:])
         sent[: len(rows)] = rows
-        received = rows.new_empty(len(part.sizes) * longest, *rows.shape[1:])
-        distributed.all_gather_into_tensor(received, sent)
-        return torch.cat([each[:size] for each, size in zip(torch.split(received, longest), part.sizes, strict=True)])
+        received = [torch.empty_like(sent) for _ in part.sizes]
+        distributed.all_gather(received, sent)
+        return torch.cat([each[:size] for each, size in zip(received, part.sizes, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
@@ -204,17 +203,39 @@ def data_parallel(module: nn.Module) -> nn.Module:
     """The module with gradients that are averaged over the processes, and with batch-norm over all of them on GPUs."""
     if world_size() == 1:
         return module
-    # It warns where all parameters are in use; in other phases of a run they are not.
-    warnings.filterwarnings("ignore", ".*find_unused_parameters=True was specified")
     if next(module.parameters()).is_cuda:
         module = nn.SyncBatchNorm.convert_sync_batchnorm(module)  # type: ignore[no-untyped-call]
-    # Buffers are a method's memory: it keeps them equal by itself, and a broadcast would undo its update.
-    return nn.parallel.DistributedDataParallel(module, broadcast_buffers=False, find_unused_parameters=True)
+    parallel = nn.parallel.DistributedDataParallel(module)
+    # Buffers are a method's memory: it keeps them equal by itself, and a broadcast in each step would undo its updates.
+    parallel.broadcast_buffers = False
+    return parallel
 
 
 def bare(module: nn.Module) -> Any:
     """What `data_parallel` was given."""
     return module.module if isinstance(module, nn.parallel.DistributedDataParallel) else module
+
+
+def backward(loss: Tensor, module: nn.Module, part: Part) -> None:
+    """Gradients of the mean loss over the whole batch, from the loss over the rows of this process."""
+    if world_size() > 1:
+        learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        # What `data_parallel` takes is the mean over the processes, whatever each of them holds.
+        loss = part.share * world_size() * _ReachAll.apply(loss, *learning)  # type: ignore[no-untyped-call]
+    loss.backward()  # type: ignore[no-untyped-call]
+
+
+class _ReachAll(torch.autograd.Function):
+    """Leads back from a loss to all parameters, to the idle ones with no gradient: `data_parallel` waits for each."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.count = len(parameters)
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        return gradients[0], *[None] * ctx.count
 
 
 @torch.no_grad()

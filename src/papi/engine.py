@@ -134,8 +134,7 @@ def train_step(
     seed_torch(progress.seed, f"step{part.rank or ''}", progress.epoch, progress.step)
     output: StepOutput = model(batch, progress)
     optimizer.zero_grad()
-    # The mean over the processes, which data_parallel takes, becomes the mean over the rows of all.
-    (output.loss * (part.share * len(part.sizes))).backward()  # type: ignore[no-untyped-call]
+    distributed.backward(output.loss, model, part)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
         for parameter in group["params"]:

@@ -1,7 +1,7 @@
 """What every method is: a module that owns its network and its memory, and turns a batch into a loss."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -84,11 +84,4 @@ class Method(nn.Module):
         """What follows the optimizer's step."""
 
     def forward(self, batch: Batch, progress: Progress) -> StepOutput:
-        output = self.training_step(batch, progress)
-        # Of what a step gives, the loss alone leads back to the weights: gradients are awaited from nothing else.
-        return replace(
-            output,
-            logits=output.logits.detach(),
-            prototype_scores=None if output.prototype_scores is None else output.prototype_scores.detach(),
-            logs={name: value.detach() for name, value in output.logs.items()},
-        )
+        return self.training_step(batch, progress)

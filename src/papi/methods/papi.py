@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from papi import distributed
 from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.base import Method
 from papi.networks import Network, Output
@@ -112,17 +113,21 @@ class PaPi(Method):
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
             return StepOutput(loss, first.logits)
 
-        share, partner = self.draw_mixture(batch, progress)
-        mixtures = [share * view + (1 - share) * view[partner] if share < 1 else view for view in batch.views]
+        part = distributed.locate(len(batch.index))
+        share, partner = self.draw_mixture(part, progress)
+        partner_index = part.gather(batch.index)[partner]
+        mixtures = [
+            share * view + (1 - share) * part.gather(view)[partner] if share < 1 else view for view in batch.views
+        ]
         clean, features = self.further_passes(first, batch.views, mixtures, learning=weight > 0)
         with torch.set_grad_enabled(weight > 0):
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
         prototype_scores = self.update_prototypes(batch, clean, prototype_momentum)
         self.confidence.average(batch.index, guess, confidence_momentum)
-        target = self.confidence[batch.index]  # Eq. 3, before the loss
+        target, other = self.confidence[batch.index], self.confidence[partner_index]  # Eq. 3, before the loss
         classification = soft_cross_entropy(first.logits, target)
-        alignment = torch.stack([mixed_kl_divergence(target, target[partner], share, view) for view in scores]).sum()
+        alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
         return StepOutput(loss, first.logits, prototype_scores, logs)
@@ -146,14 +151,13 @@ class PaPi(Method):
         with torch.set_grad_enabled(learning):
             return [first, second], [self.network.encoder(mixture) for mixture in mixtures]
 
-    def draw_mixture(self, batch: Batch, progress: Progress) -> tuple[float, Tensor]:
-        """One share and one permutation of partners for the batch; without mixup each image is its own partner."""
-        size = len(batch.index)
+    def draw_mixture(self, part: distributed.Part, progress: Progress) -> tuple[float, Tensor]:
+        """One share for the batch, and the partner of each own image in it; without mixup, each is its own partner."""
         if not self.config.mixup or self.config.passes == "one":
-            return 1.0, torch.arange(size, device=batch.index.device)
+            return 1.0, torch.arange(part.own.start, part.own.stop, device=self.candidates.device)
         generator = draws(progress.seed, "mixup", progress.epoch, progress.step)
         share = float(generator.beta(self.config.mixup_alpha, self.config.mixup_alpha))
-        return share, torch.from_numpy(generator.permutation(size)).to(batch.index.device)
+        return share, torch.from_numpy(generator.permutation(part.total)[part.own]).to(self.candidates.device)
 
     @torch.no_grad()
     def update_prototypes(self, batch: Batch, clean: list[Output], momentum: float) -> Tensor:
@@ -161,5 +165,5 @@ class PaPi(Method):
         embeddings = [self.network.project(view.features) for view in clean]
         labels = [candidate_argmax(view.logits, batch.candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
-        self.prototypes.average(torch.cat(embeddings), torch.cat(labels), momentum)
+        self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)
         return scores
