@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from conftest import make_toy_dataset
 from torch import Tensor, nn
 
+from conftest import make_toy_dataset
 from papi import distributed, engine
 from papi.config import parse_options
 from papi.data import candidates as generators
@@ -90,9 +90,7 @@ def train(name: str, options: dict[str, str], kind: str) -> dict[str, Any]:
     device = torch.device("cpu")
     normalise = normaliser(data.input_shape, data.mean, data.std, device)
     wide: Any = lambda images: normalise(images).to(dtype)  # noqa: E731
-    loader = Loader(
-        torch.from_numpy(data.images), sets, views_of(data), wide, method.views, batch_size=BATCH, seed=3
-    )
+    loader = Loader(torch.from_numpy(data.images), sets, views_of(data), wide, method.views, batch_size=BATCH, seed=3)
     optimizer = torch.optim.SGD(method.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
     losses, digests, rows = [], [], []
     original = engine.train_step

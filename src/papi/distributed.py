@@ -6,6 +6,8 @@ do together what one would do alone. Without `torchrun` every function here give
 """
 
 import os
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +43,9 @@ def joined(device: torch.device, timeout: timedelta = TIMEOUT) -> Iterator[None]
         torch.cuda.set_device(device)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
-        distributed.init_process_group(backend, timeout=timeout)
+        store, own_rank, count = next(distributed.rendezvous("env://", timeout=timeout))  # type: ignore[attr-defined]
+        store = _store_of_this_start(store, own_rank, count, timeout)
+        distributed.init_process_group(backend, store=store, rank=own_rank, world_size=count, timeout=timeout)
         yield
     except (RuntimeError, distributed.DistError) as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error).lower():
@@ -53,6 +57,31 @@ def joined(device: torch.device, timeout: timedelta = TIMEOUT) -> Iterator[None]
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
+
+
+def _store_of_this_start(store: Any, own_rank: int, count: int, timeout: timedelta) -> Any:
+    """A part of the store for the processes that were started together.
+
+    `torchrun` keeps the store when it starts all processes again: in it are the addresses of those that are gone, and
+    whoever is quick would wait for them. So the first names the start, and answers each of the others.
+    """
+    own_name = uuid.uuid4().hex
+    if own_rank == 0:
+        store.set("start", own_name)
+        for other in range(1, count):
+            guest = store.get(f"{own_name}/{other}").decode()
+            store.set(f"{own_name}/{guest}", "welcome")
+        return distributed.PrefixStore(own_name, store)  # type: ignore[attr-defined]
+    end = time.monotonic() + timeout.total_seconds()
+    while True:
+        start = store.get("start").decode()
+        store.set(f"{start}/{own_rank}", own_name)
+        try:
+            store.wait([f"{start}/{own_name}"], timedelta(seconds=1))
+            return distributed.PrefixStore(start, store)  # type: ignore[attr-defined]
+        except distributed.DistStoreError:  # no answer yet, or the name is that of an earlier start
+            if time.monotonic() > end:
+                raise
 
 
 def launched_processes() -> int:
