@@ -13,7 +13,7 @@ demo: $(READY)  ## train PaPi on the embedded images: about two minutes on two c
 
 test: $(READY) browser  ## ruff, mypy and the tests
 	$(MAKE) lint
-	$(TEST_ENV) $(BIN)/pytest -n 2 -m "not slow"
+	$(TEST_ENV) $(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: $(READY)  ## the tests that train for minutes
 	$(BIN)/pytest -m slow

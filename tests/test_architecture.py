@@ -90,6 +90,27 @@ def test_no_room_for_odds_and_ends() -> None:
     assert not [f for f in FILES if f.stem in {"utils", "common", "misc", "core", "hooks", "helpers"}]
 
 
+def test_one_module_talks_to_other_processes() -> None:
+    touching = {file.stem for file in FILES if _names_torch_distributed(ast.parse(file.read_text()))}
+    assert touching == {"distributed"}
+
+
+def _names_torch_distributed(tree: ast.AST) -> bool:
+    """Whether a file imports torch.distributed, in any form, or reaches it through torch."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            named = [ast.unparse(node)]
+        else:
+            continue
+        if any(f"{name}.".startswith("torch.distributed.") for name in named):
+            return True
+    return False
+
+
 @pytest.mark.parametrize("module", NO_TORCH)
 def test_starts_without_torch(module: str) -> None:
     code = f"import sys, papi.{module}; sys.exit('torch' in sys.modules)"

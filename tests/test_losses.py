@@ -300,6 +300,9 @@ class TestContrastiveAgainstLoops:
             terms.append(-mean(logs))
         actual = losses.supervised_contrastive(queries, keys, others, labels, queue_labels, temperature)
         agree(actual, mean(terms))
+        some = slice(batch // 3, batch)
+        actual = losses.supervised_contrastive(queries, keys, others, labels, queue_labels, temperature, some)
+        agree(actual, mean(terms[some]))
 
     def test_gradients_are_finite(self, batch: int, queue: int, temperature: float) -> None:
         """Also for identical and opposite vectors, where similarities are at their limits."""

@@ -35,6 +35,15 @@ class TestConfidence:
         torch.testing.assert_close(confidence.value[1:], Confidence(self.mask).value[1:])
 
 
+class TestPrototypes:
+    def test_views_are_taken_in_one_after_another(self) -> None:
+        features, labels = unit_rows(12).view(2, 6, -1), torch.arange(12).view(2, 6) % 3
+        one_by_one, together = Prototypes(3, features.shape[2]), Prototypes(3, features.shape[2])
+        one_by_one.average(torch.cat([features[0], features[1]]), torch.cat([labels[0], labels[1]]), 0.8)
+        together.average(features, labels, 0.8)
+        torch.testing.assert_close(together.value, one_by_one.value, rtol=0, atol=0)
+
+
 class TestFeatureQueue:
     def test_starts_with_unit_rows_that_are_nobodys_positives(self) -> None:
         queue = FeatureQueue(50, 16)

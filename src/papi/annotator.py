@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from papi import checkpoint, engine
+from papi import checkpoint, distributed, engine
 from papi.config import OptimConfig, parse_options
 from papi.data.cache import cache_dir
 from papi.data.dataset import Dataset, Progress, silent
@@ -48,7 +48,8 @@ def annotator_logits(
 ) -> np.ndarray | None:
     """What the annotator says of every training image, in evaluation mode: `(N, K) float32`; None if it was stopped.
 
-    A stopped training goes on from its last epoch when the same annotator is wanted again.
+    A stopped training goes on from its last epoch when the same annotator is wanted again. Many processes train it
+    together, and the first alone touches the cache.
     """
     assert dataset.labels is not None
     if network == "small" and dataset.kind == "features":
@@ -58,7 +59,7 @@ def annotator_logits(
     key = _content_key(dataset, settings)
     folder = cache_dir() / "annotators" / key
     kept = folder / "logits.npy"
-    known = _read(kept, (len(dataset.images), len(dataset.class_names)))
+    known = distributed.from_first(lambda: _read(kept, (len(dataset.images), len(dataset.class_names))))
     if known is not None:
         return known
     where = engine.find_device(device)
@@ -70,7 +71,7 @@ def annotator_logits(
             "to another folder."
         ) from error
     logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
-    if logits is not None:
+    if logits is not None and distributed.is_first():
         half = folder / f".logits.{os.getpid()}.npy"
         np.save(half, logits)
         os.replace(half, kept)
@@ -101,7 +102,7 @@ def _train(
         images, method.candidates, views_of(dataset), normalise, method.views, batch_size=BATCH_SIZE, seed=seed
     )
     file = folder / "checkpoint.pt"
-    state, _ = checkpoint.load_newest(file, key, device)
+    state, _ = distributed.from_first(lambda: checkpoint.load_newest(file, key, torch.device("cpu")))
     events = engine.fit(
         method,
         loader,
@@ -118,7 +119,8 @@ def _train(
             place = event.progress
             progress("training the annotator", place.epoch * place.steps + place.step + 1, epochs * place.steps)
         elif isinstance(event, engine.Snapshot):
-            checkpoint.save(file, event.state, key)
+            if distributed.is_first():
+                checkpoint.save(file, event.state, key)
             done = event.state["epoch"]
     return _ask(method.network, images, normalise) if done == epochs else None
 
@@ -126,8 +128,10 @@ def _train(
 @torch.inference_mode()
 def _ask(network: Network, images: torch.Tensor, normalise: Callable[[torch.Tensor], torch.Tensor]) -> np.ndarray:
     network.eval()
-    parts = [network(normalise(part)).logits.float().cpu() for part in torch.split(images, engine.EVALUATION_BATCH)]
-    return torch.cat(parts).numpy()
+    part = distributed.split(len(images))
+    batches = torch.split(images[part.own], engine.EVALUATION_BATCH)
+    logits = torch.cat([network(normalise(batch)).logits.float().cpu() for batch in batches])
+    return part.gather(logits).numpy()
 
 
 def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:

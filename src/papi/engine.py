@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from papi import distributed
 from papi.data.loader import Loader
 from papi.data.views import Normalise
 from papi.errors import UserError
@@ -66,7 +67,8 @@ def fit(
     """Train `method` from the beginning, or from the state of an earlier snapshot.
 
     Every epoch ends with a snapshot; within one, `snapshot_due` is asked after each step with the steps and seconds
-    since the last. When `stop_requested`, the step is finished, a snapshot taken, and the iteration ends.
+    since the last. When `stop_requested`, the step is finished, a snapshot taken, and the iteration ends. Of processes
+    that train together, all do what one of them is asked for.
     """
     start, first_step, rows, tally, clock = 0, 0, [], Tally(truth), Stopwatch()
     if resume is not None:
@@ -74,6 +76,8 @@ def fit(
         optimizer.load_state_dict(resume["optimizer"])
         start, first_step, rows = resume["epoch"], resume["step"], list(resume["rows"])
         tally, clock = Tally(truth, resume["tally"]), Stopwatch(**resume["seconds"])
+
+    model = distributed.data_parallel(method)
 
     def snapshot(epoch: int, step: int) -> Snapshot:
         state = {"method": method.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "step": step}
@@ -89,12 +93,13 @@ def fit(
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
-            output = train_step(method, optimizer, learning_rate(progress), batch, progress)
+            output = train_step(model, optimizer, learning_rate(progress), batch, progress)
             tally.add(output, batch)
             first_bad = torch.where(torch.isfinite(output.loss.detach()) | (first_bad >= 0), first_bad, step)
             last = step + 1 == len(loader)
-            stop = stop_requested()
-            save = not last and (stop or snapshot_due(step + 1 - saved_step, clock.since_save()))
+            due = snapshot_due(step + 1 - saved_step, clock.since_save())
+            stop, due = distributed.any_of(stop_requested(), due)
+            save = not last and (stop or due)
             if save or last or (step + 1) % FINITE_CHECK_STEPS == 0:
                 _require_finite(int(first_bad), loader, epoch)
             yield Stepped(progress)
@@ -113,33 +118,41 @@ def fit(
         clock.new_lap()
         yield EpochEnded(row)
         yield snapshot(epoch + 1, 0)
-        if stop_requested():
+        if distributed.any_of(stop_requested())[0]:
             return
 
 
 def train_step(
-    method: Method, optimizer: torch.optim.Optimizer, learning_rate: float, batch: Batch, progress: Progress
+    model: nn.Module, optimizer: torch.optim.Optimizer, learning_rate: float, batch: Batch, progress: Progress
 ) -> StepOutput:
-    """One step. Parameters that a phase leaves idle get zero gradients: weight decay and momentum go on for them."""
-    seed_torch(progress.seed, "step", progress.epoch, progress.step)
-    output: StepOutput = method(batch, progress)
+    """One step of a method or of its `data_parallel` form; the losses it returns are those of the whole batch.
+
+    Parameters that a phase leaves idle get zero gradients: weight decay and momentum go on for them.
+    """
+    part = distributed.locate(len(batch.index))
+    # Dropout differs between the processes, as it does between the rows of a batch.
+    seed_torch(progress.seed, f"step{part.rank or ''}", progress.epoch, progress.step)
+    output: StepOutput = model(batch, progress)
     optimizer.zero_grad()
-    output.loss.backward()  # type: ignore[no-untyped-call]
+    distributed.backward(output.loss, model, part)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
         for parameter in group["params"]:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
+    method: Method = distributed.bare(model)
     method.after_step(batch, progress)
-    return output
+    distributed.average_statistics(method, part.share)
+    losses = part.mean({"loss": output.loss, **output.logs})
+    return replace(output, loss=losses.pop("loss"), logs=losses)
 
 
 def _require_finite(first_bad_step: int, loader: Loader, epoch: int) -> None:
     """Stop at a loss that is not finite. The samples are found again from the place of the step in the run."""
     if first_bad_step < 0:
         return
-    indices = next(loader.epoch(epoch, first_bad_step)).index.tolist()
+    indices = distributed.gather_rows(next(loader.epoch(epoch, first_bad_step)).index).tolist()
     raise NonFiniteLossError(
         f"the loss was not finite in epoch {epoch + 1}, step {first_bad_step + 1}, with the training samples "
         f"{', '.join(map(str, indices[:8]))}{f' and {len(indices) - 8} more' if len(indices) > 8 else ''}. "
@@ -150,9 +163,9 @@ def _require_finite(first_bad_step: int, loader: Loader, epoch: int) -> None:
 def find_device(name: str) -> torch.device:
     """A device by name; `auto` takes a GPU if there is one."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(name)
+        device = distributed.own_gpu(torch.device(name))
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
@@ -162,13 +175,14 @@ def find_device(name: str) -> torch.device:
 class Stopwatch:
     """Seconds of a run, over all its parts: in total, in the training steps of this epoch, since the last save.
 
-    The time that processors worked on the steps of this epoch is kept beside: it hardly depends on what else runs.
+    The time that processors worked on the steps of this epoch, in all processes, is kept beside: it hardly depends on
+    what else runs.
     """
 
     def __init__(self, total: float = 0.0, lap: float = 0.0, cpu_lap: float = 0.0) -> None:
         now = time.monotonic()
         self._start, self._lap_start, self._save = now - total, now - lap, now
-        self._cpu_lap_start = time.process_time() - cpu_lap
+        self._cpu_lap_start = time.process_time() - (cpu_lap if distributed.is_first() else 0.0)
 
     def total(self) -> float:
         return time.monotonic() - self._start
@@ -177,7 +191,8 @@ class Stopwatch:
         return time.monotonic() - self._lap_start
 
     def cpu_lap(self) -> float:
-        return time.process_time() - self._cpu_lap_start
+        own = torch.tensor(time.process_time() - self._cpu_lap_start, dtype=torch.float64)
+        return float(distributed.total({"seconds": own})["seconds"])
 
     def new_lap(self) -> None:
         self._lap_start, self._cpu_lap_start = time.monotonic(), time.process_time()
@@ -212,17 +227,18 @@ class Evaluation(NamedTuple):
 def evaluate(
     network: Network, images: Tensor, normalise: Normalise, prototypes: Prototypes | None = None
 ) -> Evaluation:
-    """Pass over images `(N, C, H, W) uint8` without changing the network's state."""
+    """Pass over images `(N, C, H, W) uint8` without changing the network's state; processes share them out."""
+    part = distributed.split(len(images))
     was_training = network.training
     network.eval()
     logits, embeddings = [], []
-    for part in torch.split(images, EVALUATION_BATCH):
-        output = network(normalise(part))
+    for some in torch.split(images[part.own], EVALUATION_BATCH):
+        output = network(normalise(some))
         logits.append(output.logits.float().cpu())
         embeddings.append(network.project(output.features).cpu())
     network.train(was_training)
-    embedding = torch.cat(embeddings)
+    embedding = part.gather(torch.cat(embeddings))
     # Before a class is seen its prototype is zero and every score ties: there is nothing to report yet.
     seen = prototypes is not None and bool((prototypes.value != 0).any())
     scores = embedding @ prototypes.value.cpu().T if prototypes is not None and seen else None
-    return Evaluation(torch.cat(logits), embedding, scores)
+    return Evaluation(part.gather(torch.cat(logits)), embedding, scores)

@@ -97,18 +97,25 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> T
 
 
 def supervised_contrastive(
-    query: Tensor, key: Tensor, queue: Tensor, labels: Tensor, queue_labels: Tensor, temperature: float
+    query: Tensor,
+    key: Tensor,
+    queue: Tensor,
+    labels: Tensor,
+    queue_labels: Tensor,
+    temperature: float,
+    rows: slice = slice(None),
 ) -> Tensor:
     """Each query `(B, d)` is drawn to all that share its label, among queries, keys `(B, d)` and queue `(Q, d)`.
 
     -log softmax of the similarities to all but the query itself, averaged over its positives, then over the batch.
-    `labels` `(B,)` count for queries and keys alike, so each query has one positive at least: its own key.
+    `labels` `(B,)` count for queries and keys alike, so each query has one positive at least: its own key. Only the
+    queries in `rows` are averaged over; all the others are there to be compared with.
     """
     query = _wide(query)
     others = torch.cat([query, _wide(key), _wide(queue)])
-    itself = torch.eye(len(query), len(others), dtype=torch.bool, device=query.device)
-    positive = (labels[:, None] == torch.cat([labels, labels, queue_labels])) & ~itself
-    similarity = (query @ others.T / temperature).masked_fill(itself, -torch.inf)
+    itself = torch.eye(len(query), len(others), dtype=torch.bool, device=query.device)[rows]
+    positive = (labels[rows, None] == torch.cat([labels, labels, queue_labels])) & ~itself
+    similarity = (query[rows] @ others.T / temperature).masked_fill(itself, -torch.inf)
     attraction = log_softmax(similarity, 1).masked_fill(~positive, 0.0).sum(1)
     return -(attraction / positive.sum(1)).mean()
 

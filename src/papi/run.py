@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from papi import checkpoint, engine, preparation
+from papi import checkpoint, distributed, engine, preparation
 from papi.config import NEUTRAL, RunConfig, parse_options, to_dict
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, silent
@@ -49,6 +49,7 @@ class Started:
     passes: str  # through the encoder in a step
     device: str
     threads: int
+    processes: int
     epoch: int  # where training begins: at zero, or where an earlier part ended
     step: int
     steps: int  # in an epoch
@@ -93,8 +94,16 @@ def train(
 ) -> Iterator[Event]:
     """Read the data a config names, make candidate sets, and fit in the folder `path`.
 
-    `progress` hears of what takes its time before training: decoding images, training an annotator.
+    `progress` hears of what takes its time before training: decoding images, training an annotator. Under `torchrun`
+    all processes do this together; the first alone touches the folder.
     """
+    with distributed.joined(engine.find_device(config.device)):
+        yield from _train(config, path, stop_requested, progress)
+
+
+def _train(
+    config: RunConfig, path: Path, stop_requested: Callable[[], bool], progress: PreparationProgress
+) -> Iterator[Event]:
     _set_threads(config, RunFolder(path))  # an annotator's answers depend on it, too
     dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
     config = complete(preparation.settled(config, dataset))
@@ -124,24 +133,26 @@ def fit(
     identity = _identity(config, asdict(method_config), dataset, candidates)
     if parent is not None:
         identity["parent"] = parent.model
-    if folder is not None:
-        folder.refuse_other_run(identity)
-        summary = folder.read_summary()
-        if summary is not None:
-            yield Finished(summary, already=True)
-            return
+    folder = folder if distributed.is_first() else None
+    summary = distributed.from_first(lambda: _summary_of(folder, identity))
+    if summary is not None:
+        yield Finished(summary, already=True)
+        return
     _set_threads(config, folder)
     training, training_sets, held_out = hold_out(dataset, candidates, _known(config.data_holdout), config.seed, device)
     method = _build_method(method_class, method_config, training, training_sets, config, device, parent)
     statistics = generators.statistics(candidates, dataset.labels)
-    state: dict[str, Any] | None = None
-    problems: list[str] = []
-    if folder is not None:
-        _prepare(folder, config, identity, dataset, candidates, statistics, parent)
-        state, problems = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), device)
-        folder.write_rows(state["rows"] if state else [])
-    pick = Pick(config.select, state.get("picked") if state else None)
 
+    def last_state() -> tuple[dict[str, Any] | None, list[str]]:
+        if folder is None:
+            return None, []
+        _prepare(folder, config, identity, dataset, candidates, statistics, parent)
+        found = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), torch.device("cpu"))
+        folder.write_rows(found[0]["rows"] if found[0] else [])
+        return found
+
+    state, problems = distributed.from_first(last_state)
+    pick = Pick(config.select, state.get("picked") if state else None)
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
     loader = _build_loader(method, training, config, normalise, device)
     evaluator = Evaluator(training, normalise, device, held_out)
@@ -153,6 +164,7 @@ def fit(
         passes=method.passes_with(method_config),
         device=str(device),
         threads=torch.get_num_threads(),
+        processes=distributed.world_size(),
         epoch=state["epoch"] if state else 0,
         step=state["step"] if state else 0,
         steps=len(loader),
@@ -198,6 +210,14 @@ def fit(
         folder.write_arrays(folder.arrays_file, arrays)
         folder.write_summary(summary)
     yield Finished(summary, method=method, card=card, arrays=arrays)
+
+
+def _summary_of(folder: RunFolder | None, identity: dict[str, Any]) -> dict[str, Any] | None:
+    """The summary of a folder with a finished run. Stop if the folder belongs to another one."""
+    if folder is None:
+        return None
+    folder.refuse_other_run(identity)
+    return folder.read_summary()
 
 
 def _identity(
@@ -252,7 +272,7 @@ def _prepare(
 
 def _set_threads(config: RunConfig, folder: RunFolder | None) -> None:
     """As asked; else as the run began, because results are bit-equal only for the same number of threads."""
-    record = folder.read_config() if folder is not None else None
+    record = distributed.from_first(lambda: folder.read_config() if folder is not None else None)
     threads = config.threads or (record["threads"] if record else None)
     if threads:
         torch.set_num_threads(threads)
@@ -290,7 +310,7 @@ def _build_method(
     if parent is not None:
         parent.hand_prototypes(method)
     if dataset.initial_confidence is not None and method.confidence is not None:
-        method.confidence.replace(torch.arange(len(candidates)), torch.from_numpy(dataset.initial_confidence))
+        method.confidence.value.copy_(torch.from_numpy(dataset.initial_confidence))
     return method.to(device)
 
 

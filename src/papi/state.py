@@ -1,6 +1,7 @@
 """What a method remembers between steps.
 
-It is all persistent buffers and frozen weights, so checkpoints hold it without further code.
+It is all persistent buffers and frozen weights, so checkpoints hold it without further code. Every update takes in what
+all processes bring, so that it is equal in all of them.
 """
 
 import copy
@@ -9,6 +10,8 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
+
+from papi import distributed
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -28,7 +31,8 @@ class Confidence(nn.Module):
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
         """Believe the guess `(B, K)`."""
-        self.value[index] = guess.to(self.value.dtype)
+        part = distributed.locate(len(index))
+        self.value[part.gather(index)] = part.gather(guess.to(self.value.dtype))
 
     @torch.no_grad()
     def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
@@ -53,8 +57,12 @@ class Prototypes(nn.Module):
     def average(self, features: Tensor, labels: Tensor, momentum: float) -> None:
         """Take in features `(B, d)` with labels `(B,)` one after another, then normalise once.
 
+        Of several views, `(V, B, d)` and `(V, B)`, the first is taken in before the second.
         The sequence c ← γ c + (1-γ) z has the closed form c ← γ^n c + (1-γ) Σ γ^(later ones of the class) z.
         """
+        part = distributed.locate(labels.shape[-1])
+        labels = part.gather(labels.movedim(-1, 0)).movedim(0, -1).flatten()
+        features = part.gather(features.movedim(-2, 0)).movedim(0, -2).flatten(0, -2)
         member = one_hot(labels, len(self.value)).to(self.value.dtype)
         later = member.flip(0).cumsum(0).flip(0) - member
         share = member * (1 - momentum) * momentum**later
@@ -82,6 +90,8 @@ class FeatureQueue(nn.Module):
     @torch.no_grad()
     def push(self, features: Tensor, labels: Tensor) -> None:
         """Take in `(B, d)` and `(B,)`, from the end on at the beginning again; of a larger batch the last remain."""
+        part = distributed.locate(len(labels))
+        features, labels = part.gather(features), part.gather(labels)
         size = len(self.labels)
         arrived = torch.arange(len(labels), device=labels.device)[-size:]
         place = (self.pointer + arrived) % size

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from papi import distributed
 from papi.losses import candidate_argmax
 from papi.types import Batch, StepOutput
 
@@ -18,28 +19,32 @@ class Tally:
         self.sums = sums or {}
 
     def add(self, output: StepOutput, batch: Batch) -> None:
-        size = len(batch.index)
-        losses = {"loss": output.loss, **output.logs}
-        self._sum({name: value.detach() * size for name, value in losses.items()})
-        self._sum({"samples": torch.tensor(size), "batches": torch.tensor(1)})
+        """Take in a step: its losses, which are of the whole batch, and what each process counts in its part of it."""
+        counts = {"samples": torch.full((), len(batch.index), device=batch.index.device)}
         if self.truth is not None:
-            self._count_right(output, batch, self.truth[batch.index])
+            counts |= self._count_right(output, batch, self.truth[batch.index])
+        counts = distributed.total(counts)
+        losses = {"loss": output.loss, **output.logs}
+        self._sum({name: value.detach() * counts["samples"] for name, value in losses.items()})
+        self._sum({"batches": torch.tensor(1)})
+        for name, count in counts.items():
+            self._sum({name: count, f"{name}_squared": count**2} if "_only_right" in name else {name: count})
 
-    def _count_right(self, output: StepOutput, batch: Batch, truth: Tensor) -> None:
+    def _count_right(self, output: StepOutput, batch: Batch, truth: Tensor) -> dict[str, Tensor]:
         """How often the training outputs are right, and how often only one of the two classifiers is."""
         logits, scores = output.logits.detach(), output.prototype_scores
-        self._sum({"train_accuracy": (candidate_argmax(logits, batch.candidates) == truth).sum()})
+        counts = {"train_accuracy": (candidate_argmax(logits, batch.candidates) == truth).sum()}
         if scores is None:
-            return
+            return counts
         for suffix, mask in (("", torch.ones_like(batch.candidates)), ("_in_candidates", batch.candidates)):
             linear, prototype = (candidate_argmax(values, mask) == truth for values in (logits, scores))
-            for name, only in (("linear", linear & ~prototype), ("prototype", prototype & ~linear)):
-                count = only.sum()
-                self._sum({f"{name}_only_right{suffix}": count, f"{name}_only_right{suffix}_squared": count**2})
+            counts[f"linear_only_right{suffix}"] = (linear & ~prototype).sum()
+            counts[f"prototype_only_right{suffix}"] = (prototype & ~linear).sum()
+        return counts
 
     def _sum(self, values: dict[str, Tensor]) -> None:
         for name, value in values.items():
-            self.sums[name] = self.sums[name] + value.double() if name in self.sums else value.double()
+            self.sums[name] = self.sums[name].to(value.device) + value.double() if name in self.sums else value.double()
 
     def means(self) -> dict[str, float]:
         """Losses as means over samples; counts as means over batches, with their standard deviation."""

@@ -49,6 +49,18 @@ def test_projection_is_on_the_unit_sphere(name: str, channels: int) -> None:
     torch.testing.assert_close(projection.norm(dim=1), torch.ones(4))
 
 
+@pytest.mark.parametrize("name", ["small", "resnet18", "mlp"])
+def test_an_empty_batch_teaches_nothing(name: str) -> None:
+    """A process has one where a batch has fewer images than there are processes."""
+    network = build(name, 3, 7, project=True)
+    before = {key: value.clone() for key, value in network.named_buffers() if "running" in key}
+    output = network(torch.zeros(0, 3) if name == "mlp" else torch.zeros(0, 3, 16, 16))
+    assert output.logits.shape == (0, 7)
+    (output.logits.sum() + network.project(output.features).sum()).backward()
+    assert not any(parameter.grad is None or parameter.grad.any() for parameter in network.parameters())
+    assert [key for key, value in network.named_buffers() if key in before and not value.equal(before[key])] == []
+
+
 def test_unknown_network_suggests_the_nearest() -> None:
     with pytest.raises(UserError, match="did you mean 'resnet18'"):
         build("resnet", 3, 10, project=False)

@@ -14,7 +14,7 @@ from papi.cli.labels import labels
 from papi.cli.methods import methods
 from papi.cli.predict import predict
 from papi.cli.report import report
-from papi.cli.terminal import printable
+from papi.cli.terminal import printable, process
 from papi.cli.train import train
 from papi.cli.watch import watch
 from papi.errors import UserError
@@ -44,5 +44,6 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"papi: {printable(str(error))}", file=sys.stderr)
+        name = f"papi, process {process()}" if process() else "papi"
+        print(f"{name}: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -1,11 +1,21 @@
 """The terminal as all commands use it: names of files and classes are shown as text, never obeyed."""
 
+import os
+
 from rich.console import Console
 
 
 def make_console() -> Console:
-    """A console that takes square brackets for what they are, and colours nothing by itself."""
-    return Console(markup=False, highlight=False)
+    """A console that takes square brackets for what they are, and colours nothing by itself.
+
+    Of many processes that `torchrun` has started, the first alone talks.
+    """
+    return Console(markup=False, highlight=False, quiet=process() > 0)
+
+
+def process() -> int:
+    """The number of this process among those that `torchrun` has started; 0 without it."""
+    return int(os.environ.get("RANK", "0"))
 
 
 def printable(text: str) -> str:

@@ -1,5 +1,6 @@
 """`papi train`: progress while it runs, one row an epoch, and at the end what came out and what to do next."""
 
+import os
 import re
 import shlex
 import signal
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from papi.cli.tensorboard import Scalars
-from papi.cli.terminal import make_console, printable
+from papi.cli.terminal import make_console, printable, process
 from papi.config import RunConfig
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def follow(folder: Path, begin: Begin, *, tensorboard: bool = False) -> None:
         for event in begin(lambda: bool(received), prepare):
             if isinstance(event, run.Started):
                 announce(console, event, folder)
-                scalars = Scalars(folder, event.epoch) if tensorboard else None
+                scalars = Scalars(folder, event.epoch) if tensorboard and process() == 0 else None
                 done = event.epoch * event.steps + event.step
                 bar.update(task, total=(event.config.epochs or 0) * event.steps, completed=done)
             elif isinstance(event, engine.Stepped):
@@ -83,8 +84,8 @@ def follow(folder: Path, begin: Begin, *, tensorboard: bool = False) -> None:
                 bar.stop()
                 console.print(f"Stopped in epoch {event.epoch + 1} after step {event.step}; nothing is lost.")
                 console.print("Continue with:")
-                console.print(f"  papi {shlex.join(sys.argv[1:])}", soft_wrap=True)
-                sys.exit(128 + received[0])
+                console.print(f"  {launcher()} {shlex.join(sys.argv[1:])}", soft_wrap=True)
+                sys.exit(128 + (received[0] if received else signal.SIGTERM))  # another process may have got it
 
 
 def default_folder(config: RunConfig) -> Path:
@@ -95,13 +96,25 @@ def default_folder(config: RunConfig) -> Path:
     return Path("runs") / f"{data}-{config.method.rpartition(':')[2]}-{made}-seed{config.seed}"
 
 
+def launcher() -> str:
+    """What this command begins with."""
+    processes = os.environ.get("LOCAL_WORLD_SIZE")
+    return f"torchrun --nproc-per-node {processes} -m papi" if processes else "papi"
+
+
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Collects the first SIGTERM or SIGINT, to finish the step and save; a second one ends the process at once."""
+    """Collects the first SIGTERM or SIGINT, to finish the step and save; a second one ends the process at once.
+
+    Under `torchrun` the third does: it passes on what a terminal or a cluster has sent to every process already.
+    """
     received: list[int] = []
+    heard = 2 if "LOCAL_WORLD_SIZE" in os.environ else 1
 
     def remember(number: int, _: FrameType | None) -> None:
         received.append(number)
+        if len(received) < heard:
+            return
         for each, default in before.items():
             signal.signal(each, default)
 
@@ -129,6 +142,7 @@ def progress_bar(console: Console) -> Progress:
 def announce(console: Console, started: "Started", folder: Path) -> None:
     """What is about to be trained on what."""
     config, dataset, sets = started.config, started.dataset, started.statistics
+    processes = f"{started.processes} x " if started.processes > 1 else ""
     for problem in started.problems:
         console.print(f"Note: {printable(problem)}", soft_wrap=True)
     console.print(
@@ -139,7 +153,8 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
     )
     console.print(
         f"network {config.network} ({started.parameters:,} parameters), preset {config.preset}: "
-        f"{config.epochs} epochs of {started.steps} steps on {started.device} ({started.threads} threads), in {folder}"
+        f"{config.epochs} epochs of {started.steps} steps on "
+        f"{processes}{started.device} ({started.threads} threads), in {folder}"
     )
     if started.epoch or started.step:
         console.print(f"continuing in epoch {started.epoch + 1} after step {started.step}")

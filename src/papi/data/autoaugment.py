@@ -1,8 +1,7 @@
 """Policies of image operations: AutoAugment with the PaPi release's sub-policies, and RandAugment as PiCO uses it.
 
 Both are called with a batch `(B, C, H, W) uint8` and a generator. All random numbers of a batch are drawn first, as one
-array with a row for each image, so that processes which share a batch can draw all rows and use their own:
-`policy.apply(images[mine], policy.draw(len(images), draws)[mine])`.
+array with a row for each image.
 """
 
 import json

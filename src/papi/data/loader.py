@@ -5,13 +5,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from papi import distributed
 from papi.data.views import Normalise, Views
-from papi.randomness import draws
+from papi.randomness import draws, draws_of_rows
 from papi.types import Batch
 
 
 class Loader:
-    """Shuffles anew each epoch and makes each batch from its place in the run alone, so a run can go on anywhere."""
+    """Shuffles anew each epoch and makes each batch from its place in the run alone, so a run can go on anywhere.
+
+    Of every batch it gives the rows of this process.
+    """
 
     def __init__(
         self,
@@ -42,18 +46,21 @@ class Loader:
             yield self._batch(order[start:end].to(self.images.device), epoch, step)
 
     def plain(self) -> Iterator[Batch]:
-        """Every training sample once, untouched and in order."""
-        for start, end in batch_bounds(len(self.images), 1000, drop_last=False):
-            index = torch.arange(start, end, device=self.images.device)
-            yield Batch(index, (self.normalise(self.images[start:end]),), self.candidates[start:end])
+        """Every training sample once, untouched and in order: the first process has the first of them."""
+        own = torch.arange(len(self.images), device=self.images.device)[distributed.split(len(self.images)).own]
+        for index in torch.split(own, 1000):
+            yield Batch(index, (self.normalise(self.images[index]),), self.candidates[index])
 
     def _batch(self, index: Tensor, epoch: int, step: int) -> Batch:
-        images = self.images[index]
-        views = tuple(
-            self.normalise(self.views(name, images, draws(self.seed, f"view {position}", epoch, step)))
-            for position, name in enumerate(self.view_names)
-        )
-        return Batch(index, views, self.candidates[index])
+        own, count = distributed.split(len(index)).own, len(index)
+        # Not every operation on images takes an empty batch: a process without rows makes one, and leaves it out.
+        made = own if own.stop > own.start else slice(0, 1)
+        images, index = self.images[index[made]], index[own]
+        views = []
+        for position, name in enumerate(self.view_names):
+            random = draws_of_rows(draws(self.seed, f"view {position}", epoch, step), made, count)
+            views.append(self.normalise(self.views(name, images, random))[: len(index)])
+        return Batch(index, tuple(views), self.candidates[index])
 
 
 def batch_bounds(count: int, size: int, drop_last: bool) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from papi import distributed
 from papi.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.networks import Network
@@ -58,4 +59,5 @@ class LWS(OneView):
         logits, inside = self.network(batch.views[0]).logits, batch.candidates
         # Outside a full set there is nothing to weigh: its second softmax is undefined, and nowhere taken.
         weights = torch.where(inside, candidate_softmax(logits, inside), candidate_softmax(logits, ~inside))
-        self.weights[batch.index] = weights
+        part = distributed.locate(len(batch.index))
+        self.weights[part.gather(batch.index)] = part.gather(weights.to(self.weights.dtype))

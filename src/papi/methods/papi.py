@@ -7,13 +7,14 @@ decision (*alignment*, L_ali), on mixtures of images, so that the shared encoder
 Symbols: λ confidence momentum, γ prototype momentum, φ share of a mixture, ϕ(t) alignment weight, τ temperature.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from papi import distributed
 from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network, Output
@@ -113,23 +114,28 @@ class PaPi(Tolerant):
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
             return StepOutput(loss, first.logits, logs=self.tolerance.logs(progress))
 
-        share, partner = self.draw_mixture(batch, progress)
-        mixtures = [share * view + (1 - share) * view[partner] if share < 1 else view for view in batch.views]
-        clean, features = self.further_passes(first, batch.views, mixtures, learning=weight > 0)
+        part = distributed.locate(len(batch.index))
+        share, partner = self.draw_mixture(part, progress)
+
+        def mixed(view: Tensor) -> Tensor:
+            return share * view + (1 - share) * part.gather(view)[partner] if share < 1 else view
+
+        clean, features = self.further_passes(first, batch.views, mixed, learning=weight > 0)
         with torch.set_grad_enabled(weight > 0):
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
         prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum)
         self.confidence.average(batch.index, guess, confidence_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
+        other = self.confidence[part.gather(batch.index)[partner]]
         classification = soft_cross_entropy(first.logits, target)
-        alignment = torch.stack([mixed_kl_divergence(target, target[partner], share, view) for view in scores]).sum()
+        alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
         return StepOutput(loss, first.logits, prototype_scores, logs | self.tolerance.logs(progress))
 
     def further_passes(
-        self, first: Output, views: Sequence[Tensor], mixtures: Sequence[Tensor], learning: bool
+        self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool
     ) -> tuple[list[Output], list[Tensor]]:
         """What the encoder sees after the first view: clean outputs for the prototypes, and the features to align.
 
@@ -139,22 +145,21 @@ class PaPi(Tolerant):
             return [first], [first.features]
         if self.config.passes == "two":
             with torch.set_grad_enabled(learning):
-                return [first], [self.network.encoder(mixtures[1])]
+                return [first], [self.network.encoder(mixed(views[1]))]
         with torch.set_grad_enabled(learning and not self.config.mixup):
             second = self.network(views[1])
         if not self.config.mixup:
             return [first, second], [first.features, second.features]
         with torch.set_grad_enabled(learning):
-            return [first, second], [self.network.encoder(mixture) for mixture in mixtures]
+            return [first, second], [self.network.encoder(mixed(view)) for view in views]
 
-    def draw_mixture(self, batch: Batch, progress: Progress) -> tuple[float, Tensor]:
-        """One share and one permutation of partners for the batch; without mixup each image is its own partner."""
-        size = len(batch.index)
+    def draw_mixture(self, part: distributed.Part, progress: Progress) -> tuple[float, Tensor]:
+        """One share for the batch, and the partner of each own image in it; without mixup, each is its own partner."""
         if not self.config.mixup or self.config.passes == "one":
-            return 1.0, torch.arange(size, device=batch.index.device)
+            return 1.0, torch.arange(part.own.start, part.own.stop, device=self.candidates.device)
         generator = draws(progress.seed, "mixup", progress.epoch, progress.step)
         share = float(generator.beta(self.config.mixup_alpha, self.config.mixup_alpha))
-        return share, torch.from_numpy(generator.permutation(size)).to(batch.index.device)
+        return share, torch.from_numpy(generator.permutation(part.total)[part.own]).to(self.candidates.device)
 
     @torch.no_grad()
     def update_prototypes(self, candidates: Tensor, clean: list[Output], momentum: float) -> Tensor:
@@ -162,5 +167,5 @@ class PaPi(Tolerant):
         embeddings = [self.network.project(view.features) for view in clean]
         labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
-        self.prototypes.average(torch.cat(embeddings), torch.cat(labels), momentum)
+        self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)
         return scores

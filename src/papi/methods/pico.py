@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from papi import distributed
 from papi.errors import UserError
 from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
 from papi.methods.tolerant import Tolerant, TolerantConfig
@@ -103,8 +104,15 @@ class PiCO(Tolerant):
         else:
             belief = self.belief(logits.detach(), scores, batch.candidates, admitted)
             self.confidence.average(batch.index, belief, self.confidence_momentum(progress))
+            part = distributed.locate(len(labels))  # other processes hold rows to be compared with, too
             contrastive = supervised_contrastive(
-                query, key, self.queue.features, labels, self.queue.labels, self.config.temperature
+                part.gather(query),
+                part.gather(key),
+                self.queue.features,
+                part.gather(labels),
+                self.queue.labels,
+                self.config.temperature,
+                part.own,
             )
         self.queue.push(key, labels)
 

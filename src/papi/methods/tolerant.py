@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from papi import distributed
 from papi.errors import UserError
 from papi.methods.base import Method
 from papi.networks import Network
@@ -76,7 +77,8 @@ class NoiseTolerance(nn.Module):
         It takes note of the logits `(B, K)`, for the estimate before the next epoch.
         """
         if self.auto:
-            self.certainty[batch.index] = signed_certainty(logits, batch.candidates)
+            part = distributed.locate(len(batch.index))
+            self.certainty[part.gather(batch.index)] = part.gather(signed_certainty(logits, batch.candidates))
         if not _warm(progress) or not (self.auto or self.fixed):
             return batch.candidates
         return torch.where(batch.candidates, 1.0, self.weight if self.auto else self.fixed)

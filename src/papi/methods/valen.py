@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.distributions import Dirichlet
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss
 
+from papi import distributed
 from papi.errors import UserError
 from papi.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
@@ -87,7 +88,8 @@ class VALEN(OneView):
             return False
         self.network.eval()  # the release stays in training mode, where the features of a sample depend on its batch
         with torch.no_grad():
-            self.neighbours.find(torch.cat([self.network(batch.views[0]).features for batch in batches()]))
+            features = torch.cat([self.network(batch.views[0]).features for batch in batches()])
+            self.neighbours.find(distributed.gather_rows(features))
         self.network.train()
         self.encoder.load_state_dict(self.network.state_dict())
         self.distribution.value.copy_(self.confidence.value)
@@ -108,8 +110,12 @@ class VALEN(OneView):
 
         inferred = self.encoder(batch.views[0]).logits
         inferred = inferred.to(torch.promote_types(inferred.dtype, torch.float32))
-        sample = self.sample(inferred, batch.candidates)
-        reconstruction = self.reconstruction(sample, batch)
+        part = distributed.locate(len(batch.index))
+        # Drawn for all rows in every process. The generators are seeded for it, because dropout has set them apart.
+        seed_torch(progress.seed, "step", progress.epoch, progress.step)
+        samples = self.sample(part.gather(inferred), part.gather(batch.candidates))
+        sample = samples[part.own]
+        reconstruction = self.reconstruction(samples, part, batch)
         # exp(logits / 4) within [0.01, 30]; the bounds come before the exponential, which could overflow.
         prior = dirichlet_kl((inferred / 4).clamp(math.log(0.01), math.log(30)).exp())
         distribution = soft_cross_entropy(inferred, believed)
@@ -134,10 +140,14 @@ class VALEN(OneView):
         drawn: Tensor = Dirichlet(concentration, validate_args=False).rsample()
         return drawn
 
-    def reconstruction(self, sample: Tensor, batch: Batch) -> Tensor:
-        """How badly the sampled distributions `(B, K)` explain pixels, candidates and neighbours."""
+    def reconstruction(self, samples: Tensor, part: distributed.Part, batch: Batch) -> Tensor:
+        """How badly the sampled distributions explain pixels, candidates and neighbours.
+
+        `samples` `(B, K)` are of the whole batch, in which this process answers for its own rows alone.
+        """
+        sample = samples[part.own]
         pixels = mse_loss(self.decoder(sample), batch.views[0].flatten(1))
         labels = binary_cross_entropy_with_logits(sample, batch.candidates.to(sample.dtype))
-        adjacency = self.neighbours.adjacency(batch.index).to(sample.dtype)
-        graph = mse_loss((sample @ sample.T).sigmoid().softmax(1), adjacency)
+        adjacency = self.neighbours.adjacency(part.gather(batch.index))[part.own].to(sample.dtype)
+        graph = mse_loss((sample @ samples.T).sigmoid().softmax(1), adjacency)
         return 0.01 * pixels + 0.01 * labels + graph

@@ -31,7 +31,10 @@ class SmallResNet(nn.Module):
         self.residual2 = nn.Sequential(_ConvNormReLU(4 * width, 4 * width), _ConvNormReLU(4 * width, 4 * width))
 
     def forward(self, images: Tensor) -> Tensor:
-        x = self.stem(pixel_unshuffle(images, 2))
+        count, channels, height, width = images.shape
+        # An empty batch, which a process has where there are fewer images than processes, torch leaves as it is.
+        blocks = pixel_unshuffle(images, 2) if count else images.reshape(0, 4 * channels, height // 2, width // 2)
+        x = self.stem(blocks)
         x = max_pool2d(self.widen1(x), 2)
         x = x + self.residual1(x)
         x = max_pool2d(self.widen2(x), 2)

@@ -1,0 +1,205 @@
+"""Two processes against one: the same losses, the same state in both; and what is left when one of them dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from papi.runfolder import RunFolder
+from process_pair import BATCH_NORM, EPOCHS, EXACT, ROUNDED, start_pair, title, train
+
+PAIR = Path(__file__).with_name("process_pair.py")
+STEPS = 5 * EPOCHS
+
+# Two processes meet; then the second is killed, or does nothing for longer than the first is ready to wait.
+WAITING = """
+import os, signal, sys, time
+from datetime import timedelta
+import torch
+from papi import distributed
+
+try:
+    with distributed.joined(torch.device("cpu"), timedelta(seconds=2)):
+        distributed.any_of(True)
+        if distributed.rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == "killed" else time.sleep(30)
+        distributed.gather_rows(torch.zeros(3))
+except distributed.LostProcessError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+pytestmark = pytest.mark.xdist_group("processes")  # one pair for all of these
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each of two processes has seen of all cases."""
+    folder = tmp_path_factory.mktemp("pair")
+    processes = start_pair(PAIR, folder)
+    said = [process.communicate(timeout=300)[0] for process in processes]
+    assert said == ["", ""]
+    assert [process.returncode for process in processes] == [0, 0]
+    return [torch.load(folder / f"{rank}.pt") for rank in (0, 1)]
+
+
+def case(values: tuple[str, dict[str, str], str]) -> str:
+    return title(*values)
+
+
+class TestOneAndTwo:
+    """The batches are uneven, and the last of an epoch is too small for two."""
+
+    @pytest.mark.parametrize("values", EXACT, ids=case)
+    def test_equal_losses_rows_and_state(self, values: Any, pair: list[dict[str, Any]]) -> None:
+        self.compare(train(*values), pair[0][title(*values)], 1e-9)
+
+    @pytest.mark.parametrize("values", ROUNDED, ids=case)
+    def test_equal_in_single_precision(self, values: Any, pair: list[dict[str, Any]]) -> None:
+        self.compare(train(*values), pair[0][title(*values)], 1e-4)
+
+    def compare(self, alone: dict[str, Any], together: dict[str, Any], tolerance: float) -> None:
+        assert len(alone["losses"]) == STEPS
+        assert together["losses"] == pytest.approx(alone["losses"], rel=0, abs=tolerance)
+        for mine, other in zip(alone["rows"], together["rows"], strict=True):
+            assert other == pytest.approx(mine, rel=0, abs=tolerance)
+        torch.testing.assert_close(together["state"], alone["state"], rtol=0, atol=tolerance)
+
+    @pytest.mark.parametrize("values", EXACT + ROUNDED + BATCH_NORM, ids=case)
+    def test_both_hold_the_same_after_every_step(self, values: Any, pair: list[dict[str, Any]]) -> None:
+        """Bit for bit: network, batch-norm, memory and optimizer."""
+        first, second = (seen[title(*values)]["digests"] for seen in pair)
+        assert first == second
+        assert len(set(first)) == len(first) == STEPS
+
+
+class Torchrun:
+    """`torchrun --nproc-per-node 2 -m papi train`, a few hundred steps on the toy data with a checkpoint after each."""
+
+    EPOCHS = 12
+
+    def __init__(self, data: Path, folder: Path, restarts: int = 0) -> None:
+        self.folder, self.restarts = RunFolder(folder), restarts
+        self.options = ["train", "--data", data, "--out", folder, "--epochs", self.EPOCHS, "--batch-size", 20]
+        self.options += ["--threads", 1, "--device", "cpu", "--checkpoint.every", 1]
+
+    def start(self) -> "subprocess.Popen[str]":
+        launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", 2, "--max-restarts", self.restarts]
+        return self._popen(*launcher, "-m", "papi")
+
+    def start_alone(self) -> "subprocess.Popen[str]":
+        return self._popen("papi")
+
+    def _popen(self, *module: object) -> "subprocess.Popen[str]":
+        words = [sys.executable, "-m", *map(str, module), *map(str, self.options)]
+        return subprocess.Popen(
+            words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    def kill_second(self, launcher: "subprocess.Popen[str]") -> None:
+        """SIGKILL for the process of rank 1, once an epoch is on disk."""
+        self.wait_for_rows(1)
+        children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+        (second,) = [pid for pid in children if b"\0RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes()]
+        os.kill(int(second), signal.SIGKILL)
+
+    def wait_for_rows(self, count: int) -> None:
+        end = time.monotonic() + 120
+        while len(self.folder.read_rows()) < count:
+            assert time.monotonic() < end, "it does not get on"
+            time.sleep(0.02)
+
+    def check_finished(self) -> None:
+        """Complete, and no row lost or doubled."""
+        assert [row["epoch"] for row in self.folder.read_rows()] == list(range(self.EPOCHS))
+        summary = self.folder.read_summary()
+        assert summary is not None
+        assert summary["test_accuracy"] == self.folder.read_rows()[-1]["test_accuracy"]
+
+
+class TestTorchrun:
+    @pytest.mark.slow
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_stopped_and_continued(self, number: signal.Signals, toy_npz: Path, tmp_path: Path) -> None:
+        """The signal goes to all processes, as from a terminal or a cluster, and `torchrun` passes it on once more."""
+        runs = Torchrun(toy_npz, tmp_path / "run")
+        launcher = runs.start()
+        runs.wait_for_rows(1)
+        os.killpg(launcher.pid, number)
+        said = launcher.communicate(timeout=120)[0]
+        assert launcher.returncode != 0
+        assert said.count("Stopped in epoch") == 1
+        assert "torchrun --nproc-per-node 2 -m papi train --data" in said
+        again = runs.start()
+        said = again.communicate(timeout=240)[0]
+        assert again.returncode == 0, said
+        assert "continuing in epoch" in said
+        runs.check_finished()
+
+    def test_one_of_two_killed_without_restart(self, toy_npz: Path, tmp_path: Path) -> None:
+        """The other ends with a sentence; what is there is whole, and one process finishes what two began."""
+        runs = Torchrun(toy_npz, tmp_path / "run")
+        launcher = runs.start()
+        runs.kill_second(launcher)
+        said = launcher.communicate(timeout=60)[0]
+        assert launcher.returncode != 0
+        assert "papi: another process of this run has ended" in said
+        assert runs.folder.read_summary() is None
+        alone = runs.start_alone()
+        said = alone.communicate(timeout=120)[0]
+        assert alone.returncode == 0, said
+        assert "continuing in epoch" in said
+        runs.check_finished()
+
+    def test_one_of_two_killed_and_restarted(self, toy_npz: Path, tmp_path: Path) -> None:
+        """Ends bit-equal to a run of two processes that was left alone, in which the first alone talks."""
+        undisturbed, runs = Torchrun(toy_npz, tmp_path / "a"), Torchrun(toy_npz, tmp_path / "b", restarts=1)
+        launchers = [undisturbed.start(), runs.start()]
+        runs.kill_second(launchers[1])
+        said = [launcher.communicate(timeout=240)[0] for launcher in launchers]
+        assert [launcher.returncode for launcher in launchers] == [0, 0], said[1]
+        assert said[0].count("Test accuracy") == 1
+        assert f"{runs.EPOCHS} epochs of 5 steps on 2 x cpu" in " ".join(said[0].split())
+        assert "continuing in epoch" in said[1]
+        for each in (undisturbed, runs):
+            each.check_finished()
+        assert undisturbed.folder.model_file.read_bytes() == runs.folder.model_file.read_bytes()
+
+
+class TestTogether:
+    def test_rows_and_their_gradients(self, pair: list[dict[str, Any]]) -> None:
+        for rank, seen in enumerate(pair):
+            got, rows = seen["gathered"], slice(3, 8) if rank else slice(0, 3)
+            assert got["whole"].tolist() == [[1, 1]] * 3 + [[2, 2]] * 5
+            assert got["own"] == [rows.start, rows.stop]
+            # The first process has weighted every row once, the second twice.
+            torch.testing.assert_close(got["gradient"], 3 * torch.arange(16).view(8, 2).double()[rows])
+            assert got["flags"].tolist() == [True, False]
+            assert got["one holds none"].tolist() == [0, 1]
+
+    def test_numbers_and_decisions(self, pair: list[dict[str, Any]]) -> None:
+        for seen in pair:
+            got = seen["gathered"]
+            assert got["mean"] == 2.5
+            assert got["any"] == (True, False)
+            assert got["total"] == {"a": 3, "b": 5}
+            assert got["from first"] == {"said": [0]}
+
+    @pytest.mark.parametrize("end", ["killed", "silent"])
+    def test_a_lost_process_is_not_waited_for_for_ever(self, end: str) -> None:
+        """Nobody but the other process sees it: there is no torchrun that would end them all."""
+        first, second = start_pair("-c", WAITING, end)
+        said = first.communicate(timeout=60)[0]
+        second.kill()
+        second.communicate()
+        assert first.returncode == 3
+        assert said.startswith("another process of this run has ended or does not answer any more.")
+
+    def test_nobody_gets_a_single_row(self, pair: list[dict[str, Any]]) -> None:
+        assert pair[1]["gathered"]["split"] == [(3, 4), (2, 2), (3, 0), (2, 0), (1, 0)]
