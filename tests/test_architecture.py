@@ -12,7 +12,8 @@ import papi
 ROOT = Path(papi.__file__).parent
 # Upper lines know nothing of lower ones. Modules on one line may import each other.
 ORDER = [
-    ["errors"],
+    ["errors", "durable"],
+    ["lock"],
     ["types"],
     ["schedules", "randomness"],
     ["config"],
@@ -28,6 +29,7 @@ ORDER = [
     ["optim", "metrics", "checkpoint", "tally"],
     ["engine"],
     ["evaluator", "inference"],
+    ["checkup"],
     ["annotator"],
     ["preparation"],
     ["run"],
@@ -39,6 +41,8 @@ ORDER = [
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 NO_TORCH = [
     "errors",
+    "durable",
+    "lock",
     "config",
     "runfolder",
     "presets",

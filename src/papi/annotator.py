@@ -5,7 +5,7 @@ What it says is kept in the cache under a name made of the data and the settings
 
 import hashlib
 import json
-import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from papi.data.cache import cache_dir
 from papi.data.dataset import Dataset, Progress, silent
 from papi.data.feature_views import normaliser, views_of
 from papi.data.loader import Loader
+from papi.durable import replacing
 from papi.errors import UserError
+from papi.lock import InUseError, Lock
 from papi.methods.supervised import Supervised
 from papi.networks import Network, build, require_fitting
 from papi.optim import build_optimizer, learning_rate
@@ -64,19 +66,40 @@ def annotator_logits(
     where = engine.find_device(device)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        lock = _wait_for(folder, stop_requested)
+        if lock is None:
+            return None
+        try:
+            logits = _read(kept, (len(dataset.images), len(dataset.class_names)))
+            if logits is None:
+                logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
+                if logits is not None:
+                    _keep(logits, kept)
+        finally:
+            lock.release()
     except OSError as error:
         raise UserError(
-            f"the cache {folder} cannot be written ({error.strerror}): set the environment variable PAPI_CACHE "
-            "to another folder."
+            f"the cache {folder} cannot be written ({error.strerror}): make room, or set the environment variable "
+            "PAPI_CACHE to another folder."
         ) from error
-    logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
-    if logits is not None:
-        half = folder / f".logits.{os.getpid()}.npy"
-        np.save(half, logits)
-        os.replace(half, kept)
-        for file in (folder / "checkpoint.pt", checkpoint.previous(folder / "checkpoint.pt")):
-            file.unlink(missing_ok=True)
     return logits
+
+
+def _wait_for(folder: Path, stop_requested: Callable[[], bool]) -> Lock | None:
+    """The folder for this process alone: of several runs that want the same annotator, one trains it."""
+    while not stop_requested():
+        try:
+            return Lock(folder)
+        except InUseError:
+            time.sleep(0.5)
+    return None
+
+
+def _keep(logits: np.ndarray, file: Path) -> None:
+    with replacing(file) as stream:
+        np.save(stream, logits)
+    for done in (file.with_name("checkpoint.pt"), checkpoint.previous(file.with_name("checkpoint.pt"))):
+        done.unlink(missing_ok=True)
 
 
 def _train(

@@ -4,6 +4,7 @@ import hashlib
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -90,14 +91,16 @@ def train(
 
     `progress` hears of what takes its time before training: decoding images, training an annotator.
     """
-    _set_threads(config, RunFolder(path))  # an annotator's answers depend on it, too
-    dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
-    config = complete(preparation.settled(config, dataset))
-    candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
-    if candidates is None:
-        yield Stopped(0, 0)
-        return
-    yield from fit(dataset, candidates, config, RunFolder(path), stop_requested)
+    folder = RunFolder(path)
+    with folder.owned():
+        _set_threads(config, folder)  # an annotator's answers depend on it, too
+        dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
+        config = complete(preparation.settled(config, dataset))
+        candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
+        if candidates is None:
+            yield Stopped(0, 0)
+            return
+        yield from fit(dataset, candidates, config, folder, stop_requested)
 
 
 def fit(
@@ -108,6 +111,17 @@ def fit(
     stop_requested: Callable[[], bool] = _never,
 ) -> Iterator[Event]:
     """Train on images and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued."""
+    with folder.owned() if folder is not None else nullcontext():
+        yield from _fit(dataset, candidates, config, folder, stop_requested)
+
+
+def _fit(
+    dataset: Dataset,
+    candidates: np.ndarray,
+    config: RunConfig,
+    folder: RunFolder | None,
+    stop_requested: Callable[[], bool],
+) -> Iterator[Event]:
     config = complete(config)
     device = engine.find_device(config.device)
     method_class = find_method(config.method)
@@ -127,6 +141,7 @@ def fit(
     if folder is not None:
         _prepare(folder, config, identity, dataset, candidates, statistics)
         state, problems = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), device)
+        problems += _changed_versions(folder) if state else []
         folder.write_rows(state["rows"] if state else [])
 
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
@@ -160,7 +175,8 @@ def fit(
         if isinstance(event, Snapshot):
             state = event.state
             if folder is not None:
-                checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
+                with folder.writing(folder.checkpoint_file):
+                    checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
                 yield Saved(folder.checkpoint_file)
             continue
         if isinstance(event, EpochEnded) and folder is not None:
@@ -174,7 +190,8 @@ def fit(
     arrays, resolved = evaluator.conclude(method, loader.images)
     summary = _summarise(config, dataset, statistics, state, len(loader.images)) | resolved
     if folder is not None:
-        save_model(folder.model_file, method.network, _card(config, dataset, method))
+        with folder.writing(folder.model_file):
+            save_model(folder.model_file, method.network, _card(config, dataset, method))
         folder.write_arrays(folder.arrays_file, arrays)
         folder.write_summary(summary)
     yield Finished(summary, method=method)
@@ -202,13 +219,14 @@ def _prepare(
 ) -> None:
     """Write what a run is before its first step, unless an earlier part of it has."""
     folder.create()
-    if folder.read_config() is not None:
+    begun = folder.read_config() is not None
+    if not begun or not folder.candidates_file.exists():
+        arrays = {"candidates": candidates}
+        if dataset.file_names is not None:
+            arrays["file_names"] = np.array(dataset.file_names)
+        folder.write_arrays(folder.candidates_file, arrays)
+    if begun:
         return
-    arrays = {"candidates": candidates}
-    if dataset.file_names is not None:
-        arrays["file_names"] = np.array(dataset.file_names)
-    folder.write_arrays(folder.candidates_file, arrays)
-    packages = ("papi-pll", "torch", "numpy")
     folder.write_config(
         {
             "config": to_dict(config),
@@ -216,16 +234,35 @@ def _prepare(
             "classes": list(dataset.class_names),
             "candidates": statistics,
             "threads": torch.get_num_threads(),
-            "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
+            "versions": {"python": platform.python_version()} | _versions(),
             "command": sys.argv,
         }
     )
 
 
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("papi-pll", "torch", "numpy")}
+
+
+def _changed_versions(folder: RunFolder) -> list[str]:
+    """What computes now and computed otherwise when the run began: it may round otherwise, too."""
+    before = (folder.read_config() or {}).get("versions") or {}
+    return [
+        f"this run began with {name} {before[name]} and goes on with {now}: it may no longer end bit-equal."
+        for name, now in _versions().items()
+        if before.get(name, now) != now
+    ]
+
+
 def _set_threads(config: RunConfig, folder: RunFolder | None) -> None:
-    """As asked; else as the run began, because results are bit-equal only for the same number of threads."""
+    """As the run began, because results are bit-equal only for the same number of threads; a new one, as asked."""
     record = folder.read_config() if folder is not None else None
-    threads = config.threads or (record["threads"] if record else None)
+    threads = record.get("threads") if record else config.threads
+    if folder is not None and config.threads not in (None, threads) and folder.read_summary() is None:
+        raise UserError(
+            f"the run in {folder.path} began with {threads} threads, and with {config.threads} it could not go on "
+            "bit-equal. Leave --threads out to continue it, or train in a new folder with --out."
+        )
     if threads:
         torch.set_num_threads(threads)
 

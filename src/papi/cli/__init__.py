@@ -7,6 +7,7 @@ from cyclopts import App
 from papi import __version__
 from papi.cli.check import check
 from papi.cli.datasets import datasets
+from papi.cli.doctor import doctor
 from papi.cli.evaluate import evaluate
 from papi.cli.labels import labels
 from papi.cli.methods import methods
@@ -31,6 +32,7 @@ app.command(watch)
 app.command(methods)
 app.command(datasets)
 app.command(check)
+app.command(doctor)
 
 
 def main() -> None:
@@ -40,3 +42,5 @@ def main() -> None:
     except UserError as error:
         print(f"papi: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # before training begins, or in another command: there is nothing to save
+        sys.exit(130)
