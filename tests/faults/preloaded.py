@@ -35,6 +35,7 @@ class Preloaded:
 
     def start(self, *arguments: object, output: Path, **faults: Any) -> "Child":
         """`papi ARGUMENTS` in a process of its own; what it says goes to the file `output`."""
+        output.write_text("")
         environment = {"PAPI_CACHE": os.environ.get("PAPI_CACHE", str(output.parent / "cache"))}
         order = {"arguments": [*map(str, arguments)], "output": str(output), "faults": faults, "env": environment}
         return Child(self, self.order(start=order), output)
@@ -81,6 +82,11 @@ class Child:
     @property
     def said(self) -> str:
         return self.output.read_text()
+
+    @property
+    def said_in_one_line(self) -> str:
+        """As the terminal was narrow, or not."""
+        return " ".join(self.said.split())
 
 
 @contextlib.contextmanager
@@ -213,12 +219,21 @@ def _drop_rights(_: bool) -> None:
             raise OSError(ctypes.get_errno(), "capset")
 
 
+def _set_threads(count: int) -> None:
+    """What a machine with more cores would begin with."""
+    import torch
+
+    torch.set_num_threads(count)
+
+
 FAULTS: dict[str, Callable[[Any], None]] = {
     "limit": _limit_file_size,
     "file_size": _limit_from_the_start,
     "kill_at": _kill_at,
     "clock_back": _clock_goes_back,
     "no_rights": _drop_rights,
+    "folder": os.chdir,
+    "threads": _set_threads,
 }
 
 if __name__ == "__main__":
