@@ -2,12 +2,11 @@
 
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from preloaded import Preloaded
-from tiny_runs import damage, kill_often, result, train, write_data
+from tiny_runs import damage, kill_often, result, train, training_seconds, write_data
 
 from papi.methods import METHODS
 
@@ -17,10 +16,9 @@ KILLS = 3  # of each method
 @pytest.mark.parametrize("method", METHODS)
 def test_killed_at_random_moments(processes: Preloaded, tmp_path: Path, method: str) -> None:
     data = write_data(tmp_path / "data.npz")
-    start = time.monotonic()
     twin = processes.run(*train(data, tmp_path / "twin", method), output=tmp_path / "said")
     assert twin.code == 0, twin.said
-    seconds = time.monotonic() - start
+    seconds = training_seconds(tmp_path / "twin")
     chance = random.Random(f"{method} 0")
     kill_often(processes, train(data, tmp_path / "parts", method), tmp_path / "parts", KILLS, seconds, chance)
     assert result(tmp_path / "parts") == result(tmp_path / "twin")

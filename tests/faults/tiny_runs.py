@@ -65,14 +65,17 @@ def wait_for(file: Path, child: Child, seconds: float = 60) -> None:
 def kill_often(
     processes: Preloaded, command: list[object], folder: Path, kills: int, seconds: float, chance: random.Random
 ) -> int:
-    """Kill a run at random moments of its `seconds`, go on, kill again, and let it end; the number of continuations.
+    """Kill a run at random moments, go on, kill again, and let it end; the number of times that it was continued.
 
-    One that ends before its kill begins anew, so that all kills count. Nothing may be damaged at any time.
+    A quarter of the kills strike while it starts, the others within the `seconds` of its steps and saves. One that ends
+    before its kill begins anew, so that all kills count. Nothing may be damaged at any time.
     """
     output = folder.with_name(f"{folder.name}.said")
     done = continued = 0
     while done < kills:
         child = processes.start(*command, output=output)
+        if chance.random() < 0.75:
+            wait_until_training(child)
         time.sleep(chance.uniform(0, seconds))
         child.send(signal.SIGKILL)
         if child.wait() == -signal.SIGKILL:
@@ -80,9 +83,23 @@ def kill_often(
             assert folder.exists() is False or damage(folder) == []
         else:
             assert child.code == 0, child.said
-            seconds *= 0.9  # the machine has become quicker
             shutil.rmtree(folder)
         continued += "continuing in epoch" in child.said
     last = processes.run(*command, output=output)
     assert last.code == 0, last.said
     return continued + ("continuing in epoch" in last.said)
+
+
+def wait_until_training(child: Child, seconds: float = 60) -> None:
+    """Until the first step is about to begin, or the run says that it is complete."""
+    deadline = time.monotonic() + seconds
+    while "test accuracy" not in child.said.lower():
+        assert time.monotonic() < deadline, child.said
+        time.sleep(0.002)
+
+
+def training_seconds(folder: Path) -> float:
+    """How long the steps, evaluations and saves of a finished run took."""
+    summary = RunFolder(folder).read_summary()
+    assert summary is not None
+    return float(summary["seconds"])
