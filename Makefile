@@ -5,7 +5,7 @@ READY := .venv/.ready
 # One thread a test process: two processes share two cores without getting in each other's way.
 TEST_ENV := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint bench clean browser
+.PHONY: demo test test-slow faults lint bench clean browser
 
 demo: $(READY)  ## train PaPi on the embedded images: about two minutes on two cores
 	$(BIN)/papi train --out runs/demo
@@ -17,6 +17,9 @@ test: $(READY) browser  ## ruff, mypy and the tests
 
 test-slow: $(READY)  ## the tests that train for minutes
 	$(BIN)/pytest -m slow
+
+faults: $(READY)  ## 200 kills at random moments over all methods: prints kills, resumes, losses
+	$(TEST_ENV) $(BIN)/python tests/faults/many_kills.py 200
 
 # Where this may not install, the browser tests are skipped and say how to install by hand.
 browser: $(READY)  ## what the browser tests need: Debian's chromium, and axe-core from npm
@@ -30,6 +33,7 @@ lint: $(READY)  ## style and types
 
 bench: $(READY)  ## speed against plain implementations, as ratios
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/checkpoints.py
 
 clean:  ## remove what the targets made
 	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -47,7 +47,7 @@ def write_run(
     np.savez(data, **arrays)  # type: ignore[arg-type]
 
     folder = RunFolder(path)
-    folder.create()
+    path.mkdir(exist_ok=True)
     config = to_dict(RunConfig(data=str(data), method=method, epochs=epochs, seed=seed))
     command = ["/usr/bin/papi", "train", "--data", str(data), "--method", method]
     folder.write_config(

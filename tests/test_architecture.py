@@ -12,7 +12,8 @@ import papi
 ROOT = Path(papi.__file__).parent
 # Upper lines know nothing of lower ones. Modules on one line may import each other.
 ORDER = [
-    ["errors"],
+    ["errors", "durable"],
+    ["lock"],
     ["types"],
     ["schedules", "randomness"],
     ["config"],
@@ -29,7 +30,7 @@ ORDER = [
     ["engine"],
     ["selection"],
     ["evaluator", "inference"],
-    ["parent", "export"],
+    ["parent", "export", "checkup"],
     ["hub"],
     ["annotator"],
     ["preparation"],
@@ -43,6 +44,8 @@ ORDER = [
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 NO_TORCH = [
     "errors",
+    "durable",
+    "lock",
     "config",
     "runfolder",
     "presets",

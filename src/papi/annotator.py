@@ -5,8 +5,9 @@ What it says is kept in the cache under a name made of the data and the settings
 
 import hashlib
 import json
-import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from papi.data.cache import cache_dir
 from papi.data.dataset import Dataset, Progress, silent
 from papi.data.feature_views import normaliser, views_of
 from papi.data.loader import Loader
+from papi.durable import replacing
 from papi.errors import UserError
+from papi.lock import InUseError, Lock
 from papi.methods.supervised import Supervised
 from papi.networks import Network, build, require_fitting
 from papi.optim import build_optimizer, learning_rate
@@ -63,21 +66,58 @@ def annotator_logits(
     if known is not None:
         return known
     where = engine.find_device(device)
+    held: list[Lock] = []
+
+    def claim() -> tuple[bool, np.ndarray | None]:
+        """Whether to go on, and the logits if another run has made them while this one waited."""
+        with _told_of(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = _wait_for(folder, stop_requested)
+            if lock is None:
+                return False, None
+            held.append(lock)
+            return True, _read(kept, (len(dataset.images), len(dataset.class_names)))
+
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        going, logits = distributed.from_first(claim)
+        if going and logits is None:
+            with _told_of(folder):
+                logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
+                if logits is not None and distributed.is_first():
+                    _keep(logits, kept)
+    finally:
+        for lock in held:
+            lock.release()
+    return logits
+
+
+@contextmanager
+def _told_of(folder: Path) -> Iterator[None]:
+    """A cache that cannot be written ends in a sentence."""
+    try:
+        yield
     except OSError as error:
         raise UserError(
-            f"the cache {folder} cannot be written ({error.strerror}): set the environment variable PAPI_CACHE "
-            "to another folder."
+            f"the cache {folder} cannot be written ({error.strerror}): make room, or set the environment variable "
+            "PAPI_CACHE to another folder."
         ) from error
-    logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
-    if logits is not None and distributed.is_first():
-        half = folder / f".logits.{os.getpid()}.npy"
-        np.save(half, logits)
-        os.replace(half, kept)
-        for file in (folder / "checkpoint.pt", checkpoint.previous(folder / "checkpoint.pt")):
-            file.unlink(missing_ok=True)
-    return logits
+
+
+def _wait_for(folder: Path, stop_requested: Callable[[], bool]) -> Lock | None:
+    """The folder for this process alone: of several runs that want the same annotator, one trains it."""
+    while not stop_requested():
+        try:
+            return Lock(folder)
+        except InUseError:
+            time.sleep(0.5)
+    return None
+
+
+def _keep(logits: np.ndarray, file: Path) -> None:
+    with replacing(file) as stream:
+        np.save(stream, logits)
+    for done in (file.with_name("checkpoint.pt"), checkpoint.previous(file.with_name("checkpoint.pt"))):
+        done.unlink(missing_ok=True)
 
 
 def _train(

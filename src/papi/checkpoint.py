@@ -9,10 +9,14 @@ import io
 import json
 import os
 import pickle
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from papi.durable import replacing
+from papi.errors import UserError
 
 VERSION = 1
 _MAGIC = "papi checkpoint"
@@ -20,6 +24,10 @@ _MAGIC = "papi checkpoint"
 
 class DamagedCheckpointError(Exception):
     """The file is not a whole checkpoint of this run."""
+
+
+class OtherVersionError(DamagedCheckpointError):
+    """The file says that it has a format which this version does not read."""
 
 
 def previous(path: Path) -> Path:
@@ -39,25 +47,24 @@ def save(path: Path, state: dict[str, Any], config_hash: str) -> None:
         "length": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    temporary = path.with_name(f".{path.name}.writing")
-    with temporary.open("wb") as file:
+    with replacing(path, keep=previous(path)) as file:
         file.write(json.dumps(header).encode() + b"\n")
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        os.replace(path, previous(path))
-    os.replace(temporary, path)
 
 
 def load(path: Path, config_hash: str, device: torch.device) -> dict[str, Any]:
     """The state in one file, or DamagedCheckpointError with the reason."""
-    with path.open("rb") as file:
-        first, content = file.readline(), file.read()
+    try:
+        with path.open("rb") as file:
+            first, content = file.readline(), file.read()
+    except OSError as error:
+        raise DamagedCheckpointError(f"{path.name} cannot be read ({error.strerror})") from error
     try:
         header = json.loads(first)
-        if header["format"] != _MAGIC or header["version"] != VERSION:
-            raise DamagedCheckpointError(f"{path.name} is not a checkpoint of format version {VERSION}")
+        if header["format"] != _MAGIC:
+            raise DamagedCheckpointError(f"{path.name} is not a checkpoint")
+        if header["version"] != VERSION:
+            raise OtherVersionError(f"{path.name} has format version {header['version']}, and {VERSION} is read here")
         if len(content) != header["length"] or hashlib.sha256(content).hexdigest() != header["sha256"]:
             raise DamagedCheckpointError(f"{path.name} is incomplete or was altered")
         if header["config"] != config_hash:
@@ -66,18 +73,34 @@ def load(path: Path, config_hash: str, device: torch.device) -> dict[str, Any]:
         raise DamagedCheckpointError(f"{path.name} has no readable header") from error
     try:
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError) as error:
+    except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, ValueError) as error:
         raise DamagedCheckpointError(f"{path.name} holds something other than tensors and plain values") from error
     return state
 
 
 def load_newest(path: Path, config_hash: str, device: torch.device) -> tuple[dict[str, Any] | None, list[str]]:
-    """The newest whole state, or None, and a sentence for each file that had to be passed over."""
-    problems: list[str] = []
+    """The newest whole state, or None, and a sentence for each file that had to be passed over.
+
+    Such a file is set aside under another name, so that the next save does not put it in the place of a good one.
+    """
+    state: dict[str, Any] | None = None
+    damaged: dict[Path, DamagedCheckpointError] = {}
     for file in (path, previous(path)):
-        if file.exists():
+        if state is None and file.exists():
             try:
-                return load(file, config_hash, device), problems
+                state = load(file, config_hash, device)
             except DamagedCheckpointError as damage:
-                problems.append(f"{damage}: trying the one before it.")
-    return None, problems
+                damaged[file] = damage
+    others = [damage for damage in damaged.values() if isinstance(damage, OtherVersionError)]
+    if state is None and others:
+        raise UserError(f"{others[0]}. Continue the run with the PaPi that began it, or train in a new folder.")
+    outcome = "training begins anew" if state is None else "the one before it is used"
+    for file in damaged:
+        with suppress(FileNotFoundError):  # another process of the same run was first
+            os.replace(file, set_aside(file))
+    return state, [f"{damage}: {outcome}, and {set_aside(file).name} keeps it." for file, damage in damaged.items()]
+
+
+def set_aside(path: Path) -> Path:
+    """Where a damaged file is kept for those who want to look at it."""
+    return path.with_name(f"{path.stem}.damaged{path.suffix}")

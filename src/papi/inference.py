@@ -1,7 +1,6 @@
 """A trained network for use: everything it needs is in `model.safetensors` (weights, class names, pixel statistics)."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from safetensors.torch import save as to_bytes
 
 from papi.data.feature_views import normaliser
 from papi.data.readers import as_image_array
+from papi.durable import replacing
 from papi.engine import evaluate
 from papi.errors import UserError
 from papi.networks import Network, build
@@ -33,9 +33,8 @@ class ModelCard:
 def save_model(file: Path, network: Network, card: ModelCard) -> None:
     """Write weights and card as one file, beside and renamed. Equal weights give equal bytes."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    temporary = file.with_name(f".{file.name}.writing")
-    temporary.write_bytes(to_bytes(tensors, metadata={"papi": json.dumps(asdict(card))}))
-    os.replace(temporary, file)
+    with replacing(file) as stream:
+        stream.write(to_bytes(tensors, metadata={"papi": json.dumps(asdict(card))}))
 
 
 class Model:
@@ -92,9 +91,13 @@ def load(run: str | Path, device: str = "cpu") -> Model:
         with safe_open(file, "pt", device="cpu") as opened:  # type: ignore[no-untyped-call]
             values = json.loads((opened.metadata() or {})["papi"])
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise UserError(f"{file} is not a model of PaPi ({error}). Train it again, or fetch the file again.") from error
-    card = ModelCard(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})  # type: ignore[arg-type]
-    network = build(card.network, card.shape[0], len(card.class_names), project=card.projects)
-    network.load_state_dict(tensors)
+    try:
+        card = ModelCard(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})  # type: ignore[arg-type]
+        network = build(card.network, card.shape[0], len(card.class_names), project=card.projects)
+        network.load_state_dict(tensors)
+    except (TypeError, AttributeError, LookupError, RuntimeError) as error:
+        first = str(error).splitlines()[0]
+        raise UserError(f"{file} has weights that do not fit its description ({first}). Train it again.") from error
     return Model(network, card, torch.device(device))

@@ -4,6 +4,7 @@ import hashlib
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -97,21 +98,25 @@ def train(
     `progress` hears of what takes its time before training: decoding images, training an annotator. Under `torchrun`
     all processes do this together; the first alone touches the folder.
     """
-    with distributed.joined(engine.find_device(config.device)):
-        yield from _train(config, path, stop_requested, progress)
+    folder = RunFolder(path)
+    with distributed.joined(engine.find_device(config.device)), _owned(folder):
+        _set_threads(config, folder)  # an annotator's answers depend on it, too
+        dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
+        config = complete(preparation.settled(config, dataset))
+        candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
+        if candidates is None:
+            yield Stopped(0, 0)
+            return
+        yield from fit(dataset, candidates, config, folder, stop_requested)
 
 
-def _train(
-    config: RunConfig, path: Path, stop_requested: Callable[[], bool], progress: PreparationProgress
-) -> Iterator[Event]:
-    _set_threads(config, RunFolder(path))  # an annotator's answers depend on it, too
-    dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
-    config = complete(preparation.settled(config, dataset))
-    candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
-    if candidates is None:
-        yield Stopped(0, 0)
-        return
-    yield from fit(dataset, candidates, config, RunFolder(path), stop_requested)
+@contextmanager
+def _owned(folder: RunFolder | None) -> Iterator[None]:
+    """Hold the folder; of many processes, the first holds it for all."""
+    with ExitStack() as held:
+        if folder is not None:
+            distributed.from_first(lambda: held.enter_context(folder.owned()))
+        yield
 
 
 def fit(
@@ -126,6 +131,18 @@ def fit(
 
     Weights start from those of `parent`, if there is one, else at random.
     """
+    with _owned(folder):
+        yield from _fit(dataset, candidates, config, folder, stop_requested, parent)
+
+
+def _fit(
+    dataset: Dataset,
+    candidates: np.ndarray,
+    config: RunConfig,
+    folder: RunFolder | None,
+    stop_requested: Callable[[], bool],
+    parent: Parent | None,
+) -> Iterator[Event]:
     config = complete(config)
     device = engine.find_device(config.device)
     method_class = find_method(config.method)
@@ -147,9 +164,11 @@ def fit(
         if folder is None:
             return None, []
         _prepare(folder, config, identity, dataset, candidates, statistics, parent)
-        found = checkpoint.load_newest(folder.checkpoint_file, identity_hash(identity), torch.device("cpu"))
-        folder.write_rows(found[0]["rows"] if found[0] else [])
-        return found
+        found, passed_over = checkpoint.load_newest(
+            folder.checkpoint_file, identity_hash(identity), torch.device("cpu")
+        )
+        folder.write_rows(found["rows"] if found else [])
+        return found, passed_over + (_changed_versions(folder) if found else [])
 
     state, problems = distributed.from_first(last_state)
     pick = Pick(config.select, state.get("picked") if state else None)
@@ -185,7 +204,8 @@ def fit(
         if isinstance(event, Snapshot):
             state = event.state | {"picked": pick.saved}
             if folder is not None:
-                checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
+                with folder.writing(folder.checkpoint_file):
+                    checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
                 yield Saved(folder.checkpoint_file)
             continue
         if isinstance(event, EpochEnded):
@@ -206,7 +226,8 @@ def fit(
     summary = _summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
     card = _card(config, dataset, method, temperature)
     if folder is not None:
-        save_model(folder.model_file, method.network, card)
+        with folder.writing(folder.model_file):
+            save_model(folder.model_file, method.network, card)
         folder.write_arrays(folder.arrays_file, arrays)
         folder.write_summary(summary)
     yield Finished(summary, method=method, card=card, arrays=arrays)
@@ -249,13 +270,14 @@ def _prepare(
 ) -> None:
     """Write what a run is before its first step, unless an earlier part of it has."""
     folder.create()
-    if folder.read_config() is not None:
+    begun = folder.read_config() is not None
+    if not begun or not folder.candidates_file.exists():
+        arrays = {"candidates": candidates}
+        if dataset.file_names is not None:
+            arrays["file_names"] = np.array(dataset.file_names)
+        folder.write_arrays(folder.candidates_file, arrays)
+    if begun:
         return
-    arrays = {"candidates": candidates}
-    if dataset.file_names is not None:
-        arrays["file_names"] = np.array(dataset.file_names)
-    folder.write_arrays(folder.candidates_file, arrays)
-    packages = ("papi-pll", "torch", "numpy")
     folder.write_config(
         {
             "config": to_dict(config),
@@ -264,16 +286,40 @@ def _prepare(
             "classes": list(dataset.class_names),
             "candidates": statistics,
             "threads": torch.get_num_threads(),
-            "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
+            "versions": {"python": platform.python_version()} | _versions(),
             "command": sys.argv,
         }
     )
 
 
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("papi-pll", "torch", "numpy")}
+
+
+def _changed_versions(folder: RunFolder) -> list[str]:
+    """What computes now and computed otherwise when the run began: it may round otherwise, too."""
+    before = (folder.read_config() or {}).get("versions") or {}
+    return [
+        f"this run began with {name} {before[name]} and goes on with {now}: it may no longer end bit-equal."
+        for name, now in _versions().items()
+        if before.get(name, now) != now
+    ]
+
+
 def _set_threads(config: RunConfig, folder: RunFolder | None) -> None:
-    """As asked; else as the run began, because results are bit-equal only for the same number of threads."""
-    record = distributed.from_first(lambda: folder.read_config() if folder is not None else None)
-    threads = config.threads or (record["threads"] if record else None)
+    """As the run began, because results are bit-equal only for the same number of threads; a new one, as asked."""
+
+    def recorded() -> int | None:
+        record = folder.read_config() if folder is not None else None
+        threads: int | None = record.get("threads") if record else config.threads
+        if folder is not None and config.threads not in (None, threads) and folder.read_summary() is None:
+            raise UserError(
+                f"the run in {folder.path} began with {threads} threads, and with {config.threads} it could not go on "
+                "bit-equal. Leave --threads out to continue it, or train in a new folder with --out."
+            )
+        return threads
+
+    threads = distributed.from_first(recorded)
     if threads:
         torch.set_num_threads(threads)
 

@@ -1,16 +1,20 @@
-"""The format of a run on disk. Files are written beside and renamed, so a reader never sees half of one."""
+"""The format of a run on disk. Files are replaced as a whole, by one process at a time, so none is ever seen half."""
 
 import hashlib
 import json
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from papi.config import NO_EFFECT, differences
+from papi.durable import replacing
 from papi.errors import UserError
+from papi.lock import Lock
 
 Row = dict[str, Any]
 
@@ -27,17 +31,57 @@ class RunFolder:
         self.arrays_file = self.path / "arrays.npz"
         self.checkpoint_file = self.path / "checkpoint.pt"
         self.model_file = self.path / "model.safetensors"
+        self._lock: Lock | None = None
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Train here, alone: the folder is locked from now on, or from `create` on if it does not exist yet.
+
+        A finished run is only read, so it needs no lock. Within `owned`, it may be entered once more.
+        """
+        if self._lock is not None:
+            yield
+            return
+        try:
+            if self.path.is_dir() and not self.summary_file.exists():
+                self._claim()
+            yield
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
 
     def create(self) -> None:
-        """Make the folder, or say clearly why that cannot be."""
+        """Make the folder and lock it, or say clearly why that cannot be."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            probe = self.path / ".writable"
-            probe.touch()
-            probe.unlink()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._claim()
+
+    def _claim(self) -> None:
+        try:
+            self._lock = self._lock or Lock(self.path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> UserError:
+        return UserError(f"the run folder {self.path} cannot be written ({error.strerror}). Choose another with --out.")
+
+    @contextmanager
+    def writing(self, file: Path) -> Iterator[None]:
+        """Around every write: a disk that fails, or a folder that is gone or another's, ends the run in a sentence."""
+        if self._lock is not None and not self._lock.is_mine():
+            raise UserError(
+                f"{self.path} was deleted or taken by another process while this one trained in it: {file.name} was "
+                "not written. Start again, and let one process alone work in a folder."
+            )
+        try:
+            yield
         except OSError as error:
             raise UserError(
-                f"the run folder {self.path} cannot be written ({error.strerror}). Choose another with --out."
+                f"{file} cannot be written ({error.strerror or error}). What was saved before is whole: when the disk "
+                "takes files again, the same command goes on from there."
             ) from error
 
     def refuse_other_run(self, identity: dict[str, Any]) -> None:
@@ -52,7 +96,7 @@ class RunFolder:
             raise UserError(f"{self.path} holds another run: {listed}. Choose another folder with --out{hint}.")
 
     def write_config(self, record: dict[str, Any]) -> None:
-        _write_json(self.config_file, record)
+        self._write_json(self.config_file, record)
 
     def read_config(self) -> dict[str, Any] | None:
         """What `write_config` wrote, or None in a folder without a run."""
@@ -65,31 +109,37 @@ class RunFolder:
 
     def write_rows(self, rows: list[Row]) -> None:
         """Replace all rows: what a run does when it starts or goes on, so that none is lost or doubled."""
-        _write_bytes(self.metrics_file, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        self._write_bytes(self.metrics_file, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def append_row(self, row: Row) -> None:
-        with self.metrics_file.open("a") as file:
+        with self.writing(self.metrics_file), self.metrics_file.open("a") as file:
             file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def read_rows(self) -> list[Row]:
         """The rows so far; a last line that is still being written is left out."""
         if not self.metrics_file.exists():
             return []
-        lines = self.metrics_file.read_text().split("\n")
-        return [json.loads(line) for line in lines[:-1]]
+        lines = self.metrics_file.read_text(errors="replace").split("\n")
+        try:
+            return [json.loads(line) for line in lines[:-1]]
+        except ValueError as error:
+            raise UserError(
+                f"{self.metrics_file} is damaged ({error}). `papi train` with the same settings writes it anew from "
+                "the checkpoint, unless the run has finished."
+            ) from error
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        _write_json(self.summary_file, summary)
+        self._write_json(self.summary_file, summary)
 
     def read_summary(self) -> dict[str, Any] | None:
         """The summary of a finished run, else None."""
         return _read_json(self.summary_file) if self.summary_file.exists() else None
 
     def write_arrays(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
-        temporary = _beside(file)
-        with temporary.open("wb") as stream:
+        with self.writing(file), replacing(file) as stream:
             np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
-        os.replace(temporary, file)
 
     def read_arrays(self, file: Path) -> dict[str, np.ndarray]:
         try:
@@ -98,28 +148,18 @@ class RunFolder:
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise UserError(f"{file} cannot be read ({error}). Train the run again in a new folder.") from error
 
+    def _write_json(self, file: Path, values: dict[str, Any]) -> None:
+        self._write_bytes(file, (json.dumps(values, indent=2) + "\n").encode())
+
+    def _write_bytes(self, file: Path, content: bytes) -> None:
+        with self.writing(file), replacing(file) as stream:
+            stream.write(content)
+
 
 def identity_hash(identity: dict[str, Any]) -> str:
     """A short name for all that decides a run's result: what checkpoints are tied to."""
     deciding = {name: value for name, value in identity.items() if name not in NO_EFFECT}
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
-
-
-def _beside(file: Path) -> Path:
-    return file.with_name(f".{file.name}.writing")
-
-
-def _write_bytes(file: Path, content: bytes) -> None:
-    temporary = _beside(file)
-    with temporary.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, file)
-
-
-def _write_json(file: Path, values: dict[str, Any]) -> None:
-    _write_bytes(file, (json.dumps(values, indent=2) + "\n").encode())
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from papi import __version__
 from papi.cli.check import check
 from papi.cli.compare import compare
 from papi.cli.datasets import datasets
+from papi.cli.doctor import doctor
 from papi.cli.evaluate import evaluate
 from papi.cli.export import export
 from papi.cli.labels import labels
@@ -37,6 +38,7 @@ app.command(watch)
 app.command(methods)
 app.command(datasets)
 app.command(check)
+app.command(doctor)
 
 
 def main() -> None:
@@ -47,3 +49,5 @@ def main() -> None:
         name = f"papi, process {process()}" if process() else "papi"
         print(f"{name}: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # before training begins, or in another command: there is nothing to save
+        sys.exit(130)

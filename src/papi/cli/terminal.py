@@ -1,8 +1,17 @@
 """The terminal as all commands use it: names of files and classes are shown as text, never obeyed."""
 
 import os
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
+
+
+class _PlainConsole(Console):
+    """Whatever is printed as a string, also in the cell of a table, is cleaned of control characters."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str("\n".join(printable(line) for line in text.split("\n")), **options)
 
 
 def make_console() -> Console:
@@ -10,7 +19,7 @@ def make_console() -> Console:
 
     Of many processes that `torchrun` has started, the first alone talks.
     """
-    return Console(markup=False, highlight=False, quiet=process() > 0)
+    return _PlainConsole(markup=False, highlight=False, emoji=False, quiet=process() > 0)
 
 
 def process() -> int:

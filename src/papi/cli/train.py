@@ -1,5 +1,6 @@
 """`papi train`: progress while it runs, one row an epoch, and at the end what came out and what to do next."""
 
+import json
 import os
 import re
 import shlex
@@ -115,8 +116,8 @@ def stop_signals() -> Iterator[list[int]]:
         received.append(number)
         if len(received) < heard:
             return
-        for each, default in before.items():
-            signal.signal(each, default)
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)  # the system's: it needs no turn of the interpreter, and no traceback
 
     before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -208,7 +209,8 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
     console.print(f"  papi report {shlex.quote(str(folder))} --open", soft_wrap=True)
     console.print(f"  papi labels {shlex.quote(str(folder))}", soft_wrap=True)
     console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
-    console.print(f"  python -c \"import papi; print(papi.load('{folder}').class_names)\"", soft_wrap=True)
+    use = f"import papi; print(papi.load({json.dumps(str(folder))}).class_names)"
+    console.print(f"  python -c {shlex.quote(use)}", soft_wrap=True)
 
 
 def _which_epoch(summary: dict[str, Any]) -> str:

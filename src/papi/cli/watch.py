@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from papi.cli.terminal import make_console
+from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def drawing(folder: "RunFolder", width: int, height: int) -> Group:
     rows = folder.read_rows()
     record = folder.read_config() or {}
     epochs = int((record.get("config") or {}).get("epochs") or 0) or len(rows) or 1
-    parts = [Text(_state(folder, rows, epochs), style="bold"), Text(str(folder.path), style="dim")]
+    parts = [Text(_state(folder, rows, epochs), style="bold"), Text(printable(str(folder.path)), style="dim")]
     for key, (title, percent) in CURVES.items():
         known = [(int(row["epoch"]), float(row[key])) for row in rows if key in row]
         if known:

@@ -3,8 +3,8 @@
 import errno
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -151,8 +151,13 @@ def _in_order(
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     parallel = Parallel(n_jobs=processes, return_as="generator", pre_dispatch="3*n_jobs", max_nbytes=None)
-    with closing(parallel(delayed(work)(chunk, *arguments) for chunk in chunks)) as results:
+    results = parallel(delayed(work)(chunk, *arguments) for chunk in chunks)
+    try:
         yield from zip(starts, results, strict=True)
+    finally:
+        with warnings.catch_warnings():  # joblib tells how many chunks were on their way when an error ended the work
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 def _tell(files: Sequence[Path], start: int, faults: Faults, report: Report) -> None:

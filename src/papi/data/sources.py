@@ -17,7 +17,7 @@ _AS_IT_COMES = Reading()
 
 
 def _read_fashion_mini(folder: Path) -> Arrays:
-    with np.load(folder / "fashion_mini.npz") as file:
+    with np.load(folder / "fashion_mini.npz", allow_pickle=False) as file:
         parts = [
             (file[f"{split}_images"][:, None], file[f"{split}_labels"].astype(np.int64)) for split in ("train", "test")
         ]

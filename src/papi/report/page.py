@@ -17,6 +17,9 @@ from papi.report.mistakes import find_reliability
 from papi.report.pictures import small_images
 from papi.report.reading import Run
 
+# Names may hold control characters, which HTML does not allow; the page shows that there is one.
+_CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+
 
 def run_page(run: Run) -> str:
     """One run as a page."""
@@ -72,7 +75,7 @@ def _render(template: str, **values: Any) -> str:
     """Fill in a template. The policy lets the page's own script run and lets nothing be fetched from anywhere."""
     script = _part("decide.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
+    page = (
         _environment()
         .get_template(template)
         .render(
@@ -83,6 +86,7 @@ def _render(template: str, **values: Any) -> str:
             policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         )
     )
+    return page.translate(_CONTROLS)
 
 
 @cache

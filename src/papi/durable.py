@@ -1,0 +1,40 @@
+"""Files that are whole at every moment: written beside, flushed to disk, renamed."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def replacing(file: Path, keep: Path | None = None) -> Iterator[BinaryIO]:
+    """A stream whose content becomes `file` when all of it is on disk; what was `file` before may be kept as `keep`.
+
+    A reader, a kill or a power cut finds the old file or the whole new one. After an error nothing half-written stays,
+    because on a full disk it would take the room that is needed.
+    """
+    beside = file.with_name(f".{file.name}.writing")
+    try:
+        with beside.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if keep is not None and file.exists():
+            os.replace(file, keep)
+        os.replace(beside, file)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(file.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to disk: without it a power cut can undo a rename."""
+    if os.name != "posix":  # elsewhere folders cannot be opened
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
