@@ -5,6 +5,7 @@ import sys
 from cyclopts import App
 
 from papi import __version__
+from papi.cli.bench import bench
 from papi.cli.check import check
 from papi.cli.datasets import datasets
 from papi.cli.evaluate import evaluate
@@ -28,6 +29,7 @@ app.command(evaluate)
 app.command(labels)
 app.command(report)
 app.command(watch)
+app.command(bench)
 app.command(methods)
 app.command(datasets)
 app.command(check)
