@@ -145,6 +145,7 @@ def fit(
         steps=len(loader),
         problems=(*dataset.notes, *problems),
     )
+    memory = engine.peak_memory(device)
     for event in engine.fit(
         method,
         loader,
@@ -165,6 +166,8 @@ def fit(
             continue
         if isinstance(event, EpochEnded) and folder is not None:
             folder.append_row(event.row)
+        if isinstance(event, Stepped) and evaluator.last is None:  # an evaluation takes memory of its own
+            memory = engine.peak_memory(device)
         yield event
 
     assert state is not None
@@ -172,7 +175,7 @@ def fit(
         yield Stopped(state["epoch"], state["step"])
         return
     arrays, resolved = evaluator.conclude(method, loader.images)
-    summary = _summarise(config, dataset, statistics, state, len(loader.images)) | resolved
+    summary = _summarise(config, dataset, statistics, state, len(loader.images)) | resolved | {"peak_memory": memory}
     if folder is not None:
         save_model(folder.model_file, method.network, _card(config, dataset, method))
         folder.write_arrays(folder.arrays_file, arrays)

@@ -6,7 +6,7 @@ from papi.experiments.suites import Entry, Suite, Table, Task
 
 
 def tiny_suite(data: Path) -> Suite:
-    tasks = tuple(Task(str(data), "toy", f"q = {rate:g}", rate, batch_size=32) for rate in (0.1, 0.3))
+    tasks = tuple(Task(str(data), "toy", f"q = {rate:g}", rate, batch_size=8) for rate in (0.1, 0.3))
     entries = (Entry("PRODEN", "proden"), Entry("CC", "cc"))
     return Suite("tiny", "Two methods on a toy", (Table("equal epochs", entries, tasks, (0, 1), epochs=1),))
 

@@ -74,7 +74,7 @@ def bench(
     rows
         Folder of results that are kept without their runs (*.jsonl): they count as done.
     commit
-        The revision that adopted runs were made with, for the record. [default: that of this folder, if git knows it]
+        The revision that adopted runs were made with, for the record.
     data_dir
         Folder in which datasets lie.
     jobs
@@ -98,8 +98,8 @@ def bench(
     from papi.experiments import SUITES, find_suite  # torch takes seconds to load: not before
     from papi.experiments import rows as kept
 
-    commit = commit or _revision()
-    results = kept.collect(rows, [out, *adopt], commit)
+    folders = {out: _revision()} | dict.fromkeys(adopt, commit)
+    results = kept.collect(rows, folders)
     if list_suites or suite is None:
         _list(scale, results)
         return
@@ -116,7 +116,7 @@ def bench(
         absolute = [replace(config, data_dir=data_dir.resolve()) for config in configs]
         todo = _todo(absolute, out, threads or _share(jobs, backend), results)
         complete = _train(todo, jobs or (1 if backend == "local" else None), backend, address)
-        results = kept.collect(rows, [out, *adopt], commit)
+        results = kept.collect(rows, folders)
     for each in suites:
         _show(each, scale, results, format)
         if write is not None:

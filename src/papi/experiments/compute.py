@@ -1,34 +1,21 @@
 """What training costs, in encoder units: one forward pass of one image is a unit, one backward pass is two."""
 
+import re
 from collections.abc import Mapping
 
-from papi.config import RunConfig
+from papi.config import RunConfig, parse_options
 from papi.data.sources import SOURCES
+from papi.methods import find_method
 from papi.presets import complete
-
-# Forward passes plus twice the backward passes of a step. VALEN's are those after its warm-up.
-UNITS = {
-    "papi": 10,
-    "dpll": 9,
-    "pico": 4,
-    "valen": 6,
-    "proden": 3,
-    "lws": 4,
-    "rc": 4,
-    "cc": 3,
-    "supervised": 3,
-}
-_PASSES = {"paper": 10, "two": 6, "one": 3}
 
 
 def units(method: str, options: Mapping[str, str]) -> int:
-    """Encoder units of a step for each image."""
-    if method != "papi":
-        return UNITS.get(method, 3)  # of one from elsewhere nothing is known: a forward and a backward pass
-    if options.get("alignment") == "off":  # Variant 2
-        return 3
-    passes = _PASSES[options.get("passes", "paper")]
-    return min(6, passes) if options.get("mixup") == "off" else passes  # Variant 1 has no mixed passes
+    """Encoder units of a step for each image; where a warm-up costs less, those after it."""
+    kind = find_method(method)
+    passes = kind.passes_with(parse_options(kind.Config, dict(options)))
+    counted = re.findall(r"(\d+)f \+ (\d+)b", passes) or [("1", "1")]  # one from elsewhere may not tell
+    forward, backward = map(int, counted[-1])
+    return forward + 2 * backward
 
 
 def epochs_within(budget: int, method: str, options: Mapping[str, str]) -> int:

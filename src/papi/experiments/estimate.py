@@ -11,7 +11,7 @@ from papi.config import RunConfig
 from papi.data.dataset import Dataset
 from papi.data.sources import SOURCES
 from papi.engine import Stepped
-from papi.experiments.compute import UNITS, work
+from papi.experiments.compute import units, work
 from papi.presets import complete
 from papi.run import fit
 
@@ -48,7 +48,7 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
     for event in fit(dataset, np.ones((len(images), 10), bool), config):
         if isinstance(event, Stepped):
             times.append(time.process_time())
-    return float(np.diff(times).min()) / torch.get_num_threads() / (batch * UNITS["proden"])
+    return float(np.diff(times).min()) / torch.get_num_threads() / (batch * units("proden", {}))
 
 
 def area(data: str) -> float:

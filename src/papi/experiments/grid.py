@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import joblib  # type: ignore[import-untyped]
 
@@ -121,8 +121,8 @@ def run(todo: list[Cell], *, jobs: int | None, backend: Backend, address: str | 
 
     On SIGTERM, SIGINT or SIGHUP local runs are told to save and stop; a cluster finishes the cells it has begun.
     """
-    with _signals(backend), _backend(backend, address) as options:
-        parallel = joblib.Parallel(jobs or -1, batch_size=1, return_as="generator_unordered", **options)
+    with _signals(backend), _backend(backend, address):
+        parallel = joblib.Parallel(jobs or -1, batch_size=1, return_as="generator_unordered")
         yield from parallel(joblib.delayed(train_cell)(cell) for cell in todo)
 
 
@@ -150,16 +150,18 @@ def stop_signal() -> int | None:
 
 
 @contextmanager
-def _backend(backend: Backend, address: str | None) -> Iterator[dict[str, Any]]:
-    """Options of joblib for where cells are trained."""
+def _backend(backend: Backend, address: str | None) -> Iterator[None]:
+    """Tells joblib where cells are trained."""
     if backend == "local":
-        yield {"backend": "threading"}  # a thread a job: it only waits for its process
+        with joblib.parallel_config("threading"):  # a thread a job: it only waits for its process
+            yield
     elif backend == "dask":
-        with _dask(address):
-            yield {"backend": "dask"}
+        with _dask(address), joblib.parallel_config("dask"):
+            yield
     else:
         _ray(address)
-        yield {"backend": "ray"}
+        with joblib.parallel_config("ray"):
+            yield
 
 
 @contextmanager

@@ -5,7 +5,7 @@ A run is found by its settings, not by the name of its folder.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -77,11 +77,11 @@ Results = dict[str, Result]  # by key
 
 
 def read_run(path: Path, commit: str | None = None) -> Result | None:
-    """The result of a run folder; None if it has not finished, or today's software does not know its settings."""
+    """The result of a run folder; None if it has not finished, was not made by `papi train`, or is not understood."""
     folder = RunFolder(path)
     try:
         record, summary = folder.read_config(), folder.read_summary()
-        if record is None or summary is None:
+        if record is None or summary is None or not _by_papi_train(record["command"]):
             return None
         config = cells.finished_config(record)
         rows = folder.read_rows()
@@ -98,6 +98,12 @@ def read_run(path: Path, commit: str | None = None) -> Result | None:
     return result
 
 
+def _by_papi_train(command: list[str]) -> bool:
+    """Scripts may measure the same settings on other images, as those that settings are chosen with."""
+    program = Path(command[0])
+    return (program.stem == "papi" or program.parts[-2:] == ("papi", "__main__.py")) and command[1:2] == ["train"]
+
+
 def _date(file: Path) -> str:
     return datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date().isoformat()
 
@@ -106,19 +112,17 @@ def _rounded(value: Any) -> Any:
     return round(value, DIGITS) if isinstance(value, float) else value
 
 
-def run_folders(folders: Iterable[Path]) -> Iterator[Path]:
-    """Every finished run in or below these folders."""
-    for folder in folders:
-        yield from (file.parent for file in sorted(folder.rglob("summary.json")))
+def collect(rows: Path, folders: Mapping[Path, str | None]) -> Results:
+    """All results at hand: the rows of a folder, then finished runs in or below others that have no row yet.
 
-
-def collect(rows: Path, folders: Iterable[Path] = (), commit: str | None = None) -> Results:
-    """All results at hand: the rows of a folder first, then finished runs that have none yet."""
+    With each folder comes the revision that its runs were made with, where that is known.
+    """
     found = {result.key: result for file in sorted(rows.glob("*.jsonl")) for result in read_rows(file)}
-    for path in run_folders(folders):
-        result = read_run(path, commit)
-        if result is not None:
-            found.setdefault(result.key, result)
+    for folder, commit in folders.items():
+        for file in sorted(folder.rglob("summary.json")):
+            result = read_run(file.parent, commit)
+            if result is not None:
+                found.setdefault(result.key, result)
     return found
 
 
@@ -137,6 +141,8 @@ def write_rows(file: Path, wanted: set[str], results: Results) -> None:
     elsewhere = {result.key for other in file.parent.glob("*.jsonl") if other != file for result in read_rows(other)}
     own = {result.key: result for result in read_rows(file)} if file.exists() else {}
     own |= {key: results[key] for key in wanted & results.keys() if key not in elsewhere}
+    if not own:
+        return
     lines = sorted(json.dumps(result.to_row(), separators=(",", ":"), ensure_ascii=False) for result in own.values())
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{line}\n" for line in lines))
