@@ -1,6 +1,5 @@
 """The training loop and the evaluation. They write no files: `fit` yields events for its caller to keep and to show."""
 
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -165,6 +164,10 @@ def peak_memory(device: torch.device) -> int:
     """The most bytes so far: of tensors on a GPU, else of the whole process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":  # does not tell
+        return 0
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

@@ -15,7 +15,6 @@ from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
 
 if TYPE_CHECKING:
-    from papi.config import RunConfig
     from papi.experiments.grid import Cell
     from papi.experiments.rows import Results
     from papi.experiments.suites import Scale, Suite
@@ -97,6 +96,7 @@ def bench(
 
     from papi.experiments import SUITES, find_suite  # torch takes seconds to load: not before
     from papi.experiments import rows as kept
+    from papi.experiments.grid import make_cells
 
     folders = {out: _revision()} | dict.fromkeys(adopt, commit)
     results = kept.collect(rows, folders)
@@ -105,16 +105,15 @@ def bench(
         return
     scale = scale or "cpu"
     suites = list(SUITES[scale].values()) if suite == "all" else [find_suite(suite, scale)]
-    configs = [replace(config, data_dir=data_dir, device=device) for each in suites for config in each.cells()]
-    todo = _todo(configs, out, threads or _share(jobs, backend), results)
+    where = data_dir if dry_run else data_dir.resolve()  # other machines are in other folders
+    configs = [replace(config, data_dir=where, device=device) for each in suites for config in each.cells()]
+    todo = [cell for cell in make_cells(configs, out, threads or _share(jobs, backend)) if cell.key not in results]
     if dry_run:
         for cell in todo:
             print(shlex.join(["papi", "train", *cell.arguments, "--out", str(out / cell.folder.name)]))
         return
     complete = True
     if todo and not tables_only:
-        absolute = [replace(config, data_dir=data_dir.resolve()) for config in configs]
-        todo = _todo(absolute, out, threads or _share(jobs, backend), results)
         complete = _train(todo, jobs or (1 if backend == "local" else None), backend, address)
         results = kept.collect(rows, folders)
     for each in suites:
@@ -123,12 +122,6 @@ def bench(
             _write(each, scale, results, write, rows)
     if not complete:
         sys.exit(1)
-
-
-def _todo(configs: "list[RunConfig]", out: Path, threads: int, results: "Results") -> "list[Cell]":
-    from papi.experiments.grid import make_cells
-
-    return [cell for cell in make_cells(configs, out, threads) if cell.key not in results]
 
 
 def _share(jobs: int | None, backend: str) -> int:
@@ -160,7 +153,7 @@ def _train(todo: "list[Cell]", jobs: int | None, backend: Literal["local", "dask
             pass
     stopped_by = grid.stop_signal()
     if stopped_by is not None:
-        console.print(f"Stopped with {len(board.done)} of {len(todo)} cells trained. The same command continues.")
+        console.print(f"Stopped with {len(board.finished())} of {len(todo)} cells trained. The same command continues.")
         sys.exit(128 + stopped_by)
     for ended in board.failed:
         console.print(f"Failed: {ended.cell.folder.name}: {printable(ended.error)}", soft_wrap=True)

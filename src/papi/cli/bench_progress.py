@@ -23,18 +23,17 @@ class Board:
 
     def __init__(self, cells: "list[Cell]") -> None:
         self.cells = cells
-        self.done: list[Ended] = []
         self.failed: list[Ended] = []
         self.began = time.time()
         self.work_before = sum(cell.work * self.share(cell) for cell in cells)
         self.console: Console | None = None
 
     def end(self, ended: "Ended") -> None:
-        if not ended.stopped:
-            (self.failed if ended.error else self.done).append(ended)
+        if ended.error and not ended.stopped:
+            self.failed.append(ended)
         if self.console is not None and not self.console.is_terminal:  # a log gets a line a cell
             state = "stopped" if ended.stopped else f"failed: {printable(ended.error)}" if ended.error else "done"
-            count = f"[{len(self.done) + len(self.failed)}/{len(self.cells)}]"
+            count = f"[{len(self.finished()) + len(self.failed)}/{len(self.cells)}]"
             self.console.print(f"{count} {ended.cell.folder.name}: {state}", soft_wrap=True)
 
     def share(self, cell: "Cell") -> float:
@@ -44,27 +43,31 @@ class Board:
         except OSError:
             return 0.0
 
+    def finished(self) -> "list[Cell]":
+        return [cell for cell in self.cells if (cell.folder / "summary.json").exists()]
+
     def running(self) -> "list[Cell]":
-        ended = {each.cell.key for each in (*self.done, *self.failed)}
+        ended = {each.cell.key for each in self.failed} | {cell.key for cell in self.finished()}
         return [cell for cell in self.cells if cell.key not in ended and self._begun(cell)]
 
     def _begun(self, cell: "Cell") -> bool:
         try:
-            return (cell.folder / ".lock").stat().st_mtime >= self.began
+            return cell.lock.stat().st_mtime >= self.began
         except OSError:
             return False
 
     def seconds_left(self) -> float | None:
         """From the work done since the start; None before there is any."""
-        total = sum(cell.work for cell in self.cells)
-        ended = sum(each.cell.work for each in (*self.done, *self.failed))
-        trained = ended + sum(cell.work * self.share(cell) for cell in self.running())
+        total = sum(cell.work for cell in self.cells) - sum(each.cell.work for each in self.failed)
+        trained = sum(cell.work for cell in self.finished())
+        trained += sum(cell.work * self.share(cell) for cell in self.running())
         since = trained - self.work_before
         return (time.time() - self.began) * (total - trained) / since if since > 0 else None
 
     def __rich__(self) -> Group:
         running, left = self.running(), self.seconds_left()
-        told = f"{len(self.done)} of {len(self.cells)} cells done, {len(running)} running, {len(self.failed)} failed"
+        told = f"{len(self.finished())} of {len(self.cells)} cells done, {len(running)} running"
+        told += f", {len(self.failed)} failed" if self.failed else ""
         told += f", about {left / 60:.0f} min left" if left is not None else ""
         table = Table("running", "epochs done")
         for cell in running[:SHOWN]:

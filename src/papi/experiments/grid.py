@@ -1,7 +1,7 @@
 """Runs the cells of a grid: each is a `papi train` process of its own, in a folder of its own.
 
 joblib spreads them over this machine or over an existing Dask or Ray cluster, whose machines must see the same folders.
-Whoever trains a cell holds a lock on its folder, and the process that trains inherits it: a grid that is started again
+Whoever trains a cell holds a lock of its name, and the process that trains inherits it: a grid that is started again
 while runs of a killed one go on waits for those.
 """
 
@@ -27,7 +27,6 @@ from papi.experiments.compute import work
 from papi.presets import complete
 
 Backend = Literal["local", "dask", "ray"]
-LOCK = ".lock"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _stopping = threading.Event()
@@ -45,6 +44,11 @@ class Cell:
     threads: int
     epochs: int
     work: int  # in encoder units
+
+    @property
+    def lock(self) -> Path:
+        """Beside the folders of the runs, which are theirs alone."""
+        return self.folder.parent / ".locks" / self.folder.name
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ def make_cells(configs: Iterable[RunConfig], out: Path, threads: int) -> list[Ce
 
 def train_cell(cell: Cell) -> Ended:
     """Train a cell here, which may be any machine of a cluster."""
-    cell.folder.mkdir(parents=True, exist_ok=True)
-    with (cell.folder / LOCK).open("w") as lock:
+    cell.lock.parent.mkdir(parents=True, exist_ok=True)
+    with cell.lock.open("w") as lock:
         while not _locked(lock):
             if _stopping.wait(0.5):
                 break
@@ -122,7 +126,8 @@ def run(todo: list[Cell], *, jobs: int | None, backend: Backend, address: str | 
     On SIGTERM, SIGINT or SIGHUP local runs are told to save and stop; a cluster finishes the cells it has begun.
     """
     with _signals(backend), _backend(backend, address):
-        parallel = joblib.Parallel(jobs or -1, batch_size=1, return_as="generator_unordered")
+        how = "list" if backend == "ray" else "generator_unordered"  # Ray's backend tells all at the end
+        parallel = joblib.Parallel(jobs or -1, batch_size=1, return_as=how)
         yield from parallel(joblib.delayed(train_cell)(cell) for cell in todo)
 
 
