@@ -69,7 +69,7 @@ def test_files_and_their_contents(toy_dataset: Dataset, tmp_path: Path) -> None:
     needed = {
         "method", "dataset", "network", "seed", "epochs", "mean_candidates", "test_accuracy", "test_accuracy_best",
         "test_accuracy_last10", "prototype_accuracy", "disambiguation_accuracy", "seconds", "cpu_seconds",
-        "images_per_second",
+        "images_per_second", "peak_memory",
     }  # fmt: skip
     assert needed <= summary.keys()
     written = RunFolder(tmp_path).read_rows()

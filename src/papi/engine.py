@@ -1,5 +1,6 @@
 """The training loop and the evaluation. They write no files: `fit` yields events for its caller to keep and to show."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -170,6 +171,17 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
     return device
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most bytes so far: of tensors on a GPU, else of the whole process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":  # does not tell
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class Stopwatch:

@@ -189,6 +189,7 @@ def _fit(
         steps=len(loader),
         problems=(*dataset.notes, *problems),
     )
+    memory = engine.peak_memory(device)
     for event in engine.fit(
         method,
         loader,
@@ -212,6 +213,8 @@ def _fit(
             pick.see(event.row, method)
             if folder is not None:
                 folder.append_row(event.row)
+        if isinstance(event, Stepped) and evaluator.last is None:  # an evaluation takes memory of its own
+            memory = engine.peak_memory(device)
         yield event
 
     assert state is not None
@@ -224,6 +227,7 @@ def _fit(
     temperature = evaluator.temperature(method, loader.images) if config.calibrate else 1.0
     arrays, resolved = evaluator.conclude(method, loader.images, temperature)
     summary = _summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
+    summary["peak_memory"] = memory
     card = _card(config, dataset, method, temperature)
     if folder is not None:
         with folder.writing(folder.model_file):

@@ -5,6 +5,7 @@ import sys
 from cyclopts import App
 
 from papi import __version__
+from papi.cli.bench import bench
 from papi.cli.check import check
 from papi.cli.compare import compare
 from papi.cli.datasets import datasets
@@ -35,6 +36,7 @@ app.command(predict)
 app.command(export)
 app.command(report)
 app.command(watch)
+app.command(bench)
 app.command(methods)
 app.command(datasets)
 app.command(check)

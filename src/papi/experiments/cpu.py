@@ -1,0 +1,88 @@
+"""The same experiments in a size for two cores. `--scale cpu`.
+
+Network `small`, 10,000 images, the default preset for all methods. Methods are compared twice: at equal epochs, and at
+equal compute, where each trains as long as its encoder units allow: PaPi's 12 epochs of 10 units are 40 epochs of 3.
+"""
+
+from papi.experiments import paper
+from papi.experiments.paper import CC, CEILING, DPLL, LWS, PAPI, PICO, PRODEN, RC, VALEN
+from papi.experiments.suites import Entry, Figure, Suite, Table, Task
+
+EPOCHS = 12
+BUDGET = 120  # encoder units for each image: PaPi's 12 epochs
+IMAGES = 10_000
+
+ALL = (CEILING, PAPI, DPLL, PICO, VALEN, PRODEN, LWS, RC, CC)
+TWO_PASSES = Entry("PaPi, two passes", "papi", ("passes=two",))
+ONE_PASS = Entry("PaPi, one pass", "papi", ("passes=one",))
+FORMS = (PAPI, TWO_PASSES, ONE_PASS)
+
+
+def fashion(rate: float) -> Task:
+    return Task("fashion-mini", "fashion-mini", f"q = {rate:g}", rate)
+
+
+def part(data: str, label: str, rate: float) -> Task:
+    return Task(data, label, f"q = {rate:g}", rate, limit=IMAGES)
+
+
+INSTANCE = Task("fashion-mini", "fashion-mini", "instance-dependent", kind="instance-dependent")
+HARD = (fashion(0.5), fashion(0.7))
+MANY = (part("cifar100", "CIFAR-100", 0.05), part("cifar100", "CIFAR-100", 0.1), part("cifar100-h", "CIFAR-100-H", 0.5))
+OTHERS = (part("cifar10", "CIFAR-10", 0.5), part("svhn", "SVHN", 0.5))
+BATCHES = tuple(
+    Task("fashion-mini", "fashion-mini, q = 0.5", f"batch {size}", batch_size=size) for size in (32, 64, 128, 256)
+)
+
+
+def both(entries: tuple[Entry, ...], tasks: tuple[Task, ...], seeds: tuple[int, ...] = (0, 1, 2)) -> tuple[Table, ...]:
+    return (
+        Table("equal epochs", entries, tasks, seeds, epochs=EPOCHS),
+        Table("equal compute", entries, tasks, seeds, units=BUDGET),
+    )
+
+
+def _curves(entries: tuple[Entry, ...]) -> Table:
+    return Table("equal epochs", entries, HARD, epochs=EPOCHS)
+
+
+_ONCE = Table("1× budget", (CEILING, *FORMS, PRODEN, DPLL, CC, PICO), (*HARD, INSTANCE), units=BUDGET)
+_THRICE = Table("3× budget", (*FORMS, PRODEN), (HARD[1],), (0, 1), units=3 * BUDGET)
+
+SUITES = (
+    Suite("uniform", "Uniform candidate labels", both(ALL, tuple(map(fashion, paper.FEW)))),
+    Suite("instance-dependent", "Instance-dependent candidate labels", both(ALL, (INSTANCE,))),
+    Suite("many-classes", "100 classes, 100 images of each", both((CEILING, PAPI, DPLL, PICO, PRODEN), MANY)),
+    Suite("other-data", "Colour images", both((CEILING, PAPI, PRODEN), OTHERS, (0,))),
+    Suite("ablation", "What mixup and alignment contribute", both((PAPI, *paper.VARIANTS, PICO), HARD)),
+    Suite("augmentation", "Compositions of weak and strong views", both(paper.COMPOSITIONS, HARD[:1])),
+    Suite(
+        "figures",
+        "How the two classifiers and the representation develop",
+        (),
+        (
+            Figure("pico-versions", "Accuracy of PiCO, with true positives (v2), self-taught as well (v3)",
+                   "test_accuracy", _curves(paper.PICO_VERSIONS)),
+            Figure("right-alone", "Images in a batch that only one of the two classifiers gets right",
+                   "right_alone", _curves((PAPI, PICO))),
+            Figure("similarity", "Similarity within and between classes", "similarity", _curves((PAPI, PICO))),
+            Figure("prototypes", "Accuracy of the prototypical classifier",
+                   "prototype_accuracy", _curves((PAPI, PICO))),
+        ),
+    ),
+    Suite(
+        "cost",
+        "What a step costs, and what small batches cost",
+        (Table("equal epochs", (PAPI, PICO, DPLL, PRODEN), BATCHES, (0,), epochs=EPOCHS),),
+        costs=True,
+    ),
+    Suite(
+        "budget",
+        "PaPi with four, two or one passes at a fixed price",
+        (_ONCE, _THRICE),
+        (
+            Figure("compute", "Accuracy against compute", "accuracy_by_compute", _ONCE),
+            Figure("compute-3x", "Accuracy against compute, three times the budget", "accuracy_by_compute", _THRICE),
+        ),
+    ),
+)  # fmt: skip

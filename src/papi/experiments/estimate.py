@@ -1,0 +1,71 @@
+"""How long cells would take on this machine, from a measured step; and on a GPU, from a stated speed."""
+
+import time
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+import torch
+
+from papi.config import RunConfig
+from papi.data.dataset import Dataset
+from papi.data.sources import SOURCES
+from papi.engine import Stepped
+from papi.experiments.compute import units, work
+from papi.presets import complete
+from papi.run import fit
+
+STEPS = 4  # of which the first is not counted
+BATCH = {"small": 64, "resnet18": 8}
+SIDE = 32  # pixels at which a network is measured; time goes with the area
+USED_AT = {"mini-imagenet": 64}  # the side to which images are brought
+RESNET18_FLOP = 1.11e9  # of one forward pass at 32 x 32 pixels
+GPU_FLOPS = 15e12  # a second: what we suppose a data-centre GPU to sustain on small images in mixed precision
+
+
+@cache
+def seconds_a_unit(network: str, channels: int = 3) -> float:
+    """Seconds for one encoder unit of one image: PRODEN's steps on random images, divided by their units.
+
+    It is the CPU time, divided among the threads: what else the machine does now does not count.
+    """
+    batch = BATCH[network]
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (STEPS * batch, channels, SIDE, SIDE), dtype=np.uint8)
+    labels = np.arange(len(images)) % 10
+    names = tuple(map(str, range(10)))
+    dataset = Dataset(
+        name="random",
+        class_names=names,
+        images=images,
+        labels=labels,
+        mean=(0.5,) * channels,
+        std=(0.25,) * channels,
+        recipe=SOURCES["cifar10"].recipe,
+    )
+    config = RunConfig(method="proden", network=network, batch_size=batch, epochs=1)
+    times = []
+    for event in fit(dataset, np.ones((len(images), 10), bool), config):
+        if isinstance(event, Stepped):
+            times.append(time.process_time())
+    return float(np.diff(times).min()) / torch.get_num_threads() / (batch * units("proden", {}))
+
+
+def area(data: str) -> float:
+    """Pixels of an image, relative to those at which networks are measured."""
+    side = USED_AT.get(data, SOURCES[data].shape[-1])
+    return (side / SIDE) ** 2
+
+
+def seconds_here(configs: Iterable[RunConfig]) -> float:
+    """One after another, with the threads torch has now."""
+    total = 0.0
+    for config in configs:
+        network = complete(config).network or ""
+        total += work(config) * area(config.data) * seconds_a_unit(network, SOURCES[config.data].shape[0])
+    return total
+
+
+def gpu_hours(configs: Iterable[RunConfig]) -> float:
+    """For runs of ResNet-18, at the speed we suppose."""
+    return sum(work(config) * area(config.data) for config in configs) * RESNET18_FLOP / GPU_FLOPS / 3600

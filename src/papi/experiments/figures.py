@@ -1,0 +1,117 @@
+"""Figures of a suite from the curves of its runs: means over seeds, with their range shaded. SVG and PNG."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import MaxNLocator
+
+from papi.experiments.rows import Result, Results
+from papi.experiments.suites import Entry, Figure, Task
+from papi.experiments.tables import outcome
+
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "papi",  # the same picture gives the same file
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+}
+RED, GREEN = "#c0392b", "#27842f"  # the paper's colours: only the linear classifier is right, only the prototypes are
+COLOURS = ("#1f5fa8", "#d1701f", "#27842f", "#7b4ea3", "#c0392b", "#5d6770", "#b08a00", "#0f8a8a", "#a83279")
+DASHES = ("-", "--", ":", "-.")
+PANEL = (3.0, 2.5)  # inches
+AXES = {
+    "test_accuracy": "test accuracy (%)",
+    "prototype_accuracy": "accuracy of prototypes (%)",
+    "similarity": "cosine similarity",
+    "right_alone": "images in a batch",
+    "accuracy_by_compute": "test accuracy (%)",
+}
+
+Curve = tuple[np.ndarray, np.ndarray]  # x, and y as (seeds, x)
+
+
+def draw(figure: Figure, results: Results) -> Drawing | None:
+    """A panel for each task (and entry, where two lines belong to each); None while no run has the curves."""
+    panels: list[tuple[str, list[Entry], Task]] = [
+        (f"{entry.label}: {task.name}", [entry], task) for task in figure.table.tasks for entry in figure.table.entries
+    ]
+    if figure.measure != "right_alone":
+        panels = [(task.name, list(figure.table.entries), task) for task in figure.table.tasks]
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        columns = min(4, len(panels))
+        rows = -(-len(panels) // columns)
+        drawing = Drawing(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
+        drawn = False
+        for number, (title, entries, task) in enumerate(panels, 1):
+            axes = drawing.add_subplot(rows, columns, number)
+            axes.set_title(title, fontsize=9)
+            for place, entry in enumerate(entries):
+                runs = list(outcome(figure.table, entry, task, results).runs.values())
+                drawn |= _draw(axes, figure, entry, runs, place)
+            axes.set_xlabel("CPU seconds" if figure.measure == "accuracy_by_compute" else "epoch")
+            axes.set_ylabel(AXES[figure.measure])
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        if not drawn:
+            return None
+        lines, labels = drawing.axes[0].get_legend_handles_labels()
+        drawing.legend(lines, labels, loc="outside lower center", ncols=min(5, len(labels) or 1))
+    return drawing
+
+
+def _draw(axes: Axes, figure: Figure, entry: Entry, runs: Sequence[Result], place: int) -> bool:
+    """The lines of one entry in one panel; whether there was anything to draw."""
+    colour = COLOURS[place % len(COLOURS)]
+    if figure.measure == "similarity":
+        styles = [("intra_similarity", f"{entry.label}, within", colour, "-"),
+                  ("inter_similarity", f"{entry.label}, between", colour, "--")]  # fmt: skip
+    elif figure.measure == "right_alone":
+        styles = [("linear_only_right", "only the linear classifier is right", RED, "-"),
+                  ("prototype_only_right", "only the prototypes are right", GREEN, "--")]  # fmt: skip
+    else:
+        name = "prototype_accuracy" if figure.measure == "prototype_accuracy" else "test_accuracy"
+        styles = [(name, entry.label, colour, DASHES[place // len(COLOURS)])]
+    drawn = False
+    for name, label, shade, dash in styles:
+        curve = _curve(runs, name, by_compute=figure.measure == "accuracy_by_compute")
+        if curve is None:
+            continue
+        x, values = curve
+        values = 100 * values if name.endswith("accuracy") else values
+        axes.plot(x, values.mean(0), dash, color=shade, label=label, linewidth=1.6)
+        axes.fill_between(x, values.min(0), values.max(0), color=shade, alpha=0.15, linewidth=0)
+        drawn = True
+    return drawn
+
+
+def _curve(runs: Sequence[Result], name: str, *, by_compute: bool) -> Curve | None:
+    """Values of all runs that have them at every epoch, over epochs or over the CPU time spent until then."""
+    needed = [name, "cpu_seconds"] if by_compute else [name]
+    known = [run for run in runs if all(None not in run.curves.get(each, [None]) for each in needed)]
+    if not known:
+        return None
+    values = np.array([run.curves[name] for run in known], float)
+    if by_compute:
+        return np.cumsum([run.curves["cpu_seconds"] for run in known], 1).mean(0), values
+    return np.arange(1, values.shape[1] + 1), values
+
+
+def save(drawing: Drawing, path: Path) -> list[Path]:
+    """As `path`.svg and `path`.png."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    vector, pixels = path.with_suffix(".svg"), path.with_suffix(".png")
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        FigureCanvasSVG(drawing).print_svg(vector, metadata={"Date": None})  # type: ignore[no-untyped-call]
+        drawing.set_dpi(130)
+        FigureCanvasAgg(drawing).print_png(pixels, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    return [vector, pixels]

@@ -1,0 +1,127 @@
+"""What a suite of experiments consists of: tables of methods by tasks, and figures of how runs went."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from papi.config import CandidateKind, CandidatesConfig, RunConfig
+from papi.experiments.compute import epochs_within
+
+Scale = Literal["paper", "cpu"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a table: a method with its options, under the name that the paper gives it."""
+
+    label: str
+    method: str
+    options: tuple[str, ...] = ()
+    ceiling: bool = False  # it is told the true labels, and takes no part in the ranking
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return dict(option.split("=", 1) for option in self.options)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A column of a table: what all its methods are trained on."""
+
+    data: str
+    data_label: str
+    label: str  # what tells it from other tasks on the same data, as "q = 0.5"
+    flip_rate: float = 0.5
+    kind: CandidateKind | None = None
+    limit: int | None = None
+    batch_size: int | None = None
+    annotator: str = "small"
+
+    @property
+    def name(self) -> str:
+        return f"{self.data_label}, {self.label}"
+
+    def candidates(self, entry: Entry) -> CandidatesConfig:
+        """A ceiling sees no candidates: one run of it serves all tasks on the same images."""
+        if entry.ceiling:
+            return CandidatesConfig()
+        return CandidatesConfig(flip_rate=self.flip_rate, kind=self.kind, annotator=self.annotator)
+
+
+class Published(NamedTuple):
+    """A number of the paper: mean and standard deviation, in %."""
+
+    mean: float
+    std: float
+
+
+Place = tuple[str, str, str]  # the labels of an entry, of data and of a task
+
+
+@dataclass(frozen=True)
+class Table:
+    """Methods by tasks, over seeds. Runs have the length of the preset, or what `units` allow."""
+
+    title: str
+    entries: tuple[Entry, ...]
+    tasks: tuple[Task, ...]
+    seeds: tuple[int, ...] = (0, 1, 2)
+    preset: str = "quick"
+    network: str | None = None
+    units: int | None = None  # encoder units that a run may spend on an image
+    epochs: int | None = None
+    published: dict[Place, Published] = field(default_factory=dict)
+
+    def length(self, entry: Entry) -> int | None:
+        return self.epochs if self.units is None else epochs_within(self.units, entry.method, entry.settings)
+
+    def config(self, entry: Entry, task: Task, seed: int) -> RunConfig:
+        data = "cifar100" if entry.ceiling and task.data == "cifar100-h" else task.data
+        return RunConfig(
+            data=data,
+            limit=task.limit,
+            candidates=task.candidates(entry),
+            method=entry.method,
+            option=entry.options,
+            network=self.network,
+            preset=self.preset,
+            epochs=self.length(entry),
+            batch_size=task.batch_size,
+            seed=seed,
+        )
+
+    def cells(self) -> Iterator[RunConfig]:
+        """Seed by seed, so that a grid that is stopped early has compared all methods once."""
+        for seed in self.seeds:
+            for task in self.tasks:
+                for entry in self.entries:
+                    yield self.config(entry, task, seed)
+
+
+Measure = Literal["test_accuracy", "prototype_accuracy", "similarity", "right_alone", "accuracy_by_compute"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Curves of some runs of a table: a panel for each task (and for `right_alone` each entry)."""
+
+    name: str
+    title: str
+    measure: Measure
+    table: Table
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One experiment: `papi bench NAME` runs it."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...] = ()
+    costs: bool = False  # show seconds a step and memory instead of ranks
+
+    def cells(self) -> Iterator[RunConfig]:
+        """Those of the tables, then those that only figures need; a cell may come twice."""
+        for table in (*self.tables, *(figure.table for figure in self.figures)):
+            yield from table.cells()
