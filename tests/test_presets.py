@@ -56,6 +56,12 @@ def test_unknown_preset() -> None:
 
 
 class TestQuick:
+    @pytest.mark.parametrize(("passes", "epochs"), [("paper", 12), ("two", 20), ("one", 40)])
+    def test_forms_of_papi_cost_the_same(self, passes: str, epochs: int) -> None:
+        config = complete(RunConfig(option=(f"passes={passes}",)))
+        assert (config.epochs, config.options["passes"]) == (epochs, passes)
+        assert complete(RunConfig(option=(f"passes={passes}",), epochs=7)).epochs == 7
+
     def test_all_methods_train_alike(self) -> None:
         """Only the method and its options differ between the runs of a comparison."""
         runs = [complete(RunConfig(method=method)) for method in METHODS]

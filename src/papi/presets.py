@@ -28,6 +28,8 @@ class Preset(NamedTuple):
 def quick(config: RunConfig) -> Preset:
     """Short runs on a CPU. The same network, optimizer and length for every method, so that comparisons are fair."""
     epochs = config.epochs or 12
+    if config.method == "papi" and config.epochs is None:
+        epochs = _EPOCHS_OF_EQUAL_COST.get(config.options.get("passes", _QUICK_FORM), 12)
     optim = OptimConfig(
         optimizer="sgd",
         lr=0.05,
@@ -37,30 +39,36 @@ def quick(config: RunConfig) -> Preset:
         decay="matrices",
         schedule="warmup-cosine",
     )
-    options = _QUICK_OPTIONS[config.method](epochs) if config.method in _QUICK_OPTIONS else {}
+    options = _QUICK_OPTIONS[config.method](epochs, config.options) if config.method in _QUICK_OPTIONS else {}
     return Preset("small", epochs, 64, False, optim, options)
 
 
-def _quick_papi(epochs: int) -> dict[str, str]:
+_QUICK_FORM = "paper"
+_EPOCHS_OF_EQUAL_COST = {"paper": 12, "two": 20, "one": 40}  # a step costs 10, 6 or 3 forward passes
+
+
+def _quick_papi(epochs: int, given: dict[str, str]) -> dict[str, str]:
     # Each image's confidence is updated once an epoch: a momentum meant for 500 epochs would hardly move it in 12. But
     # without any the first guesses would count for too much.
     start, end = (momentum ** (PAPER_EPOCHS / epochs) for momentum in (0.95, 0.8))
+    form = given.get("passes", _QUICK_FORM)
     return {
+        "passes": form,
         "temperature": "0.3",
         "mixup_alpha": "5",
         "confidence_momentum": f"{max(0.2, start):.6g},{end:.6g}",
         "prototype_momentum": "0.9,0.5",
-        "alignment_weight": "0.5",
+        "alignment_weight": "1" if form == "one" else "0.5",
         "ramp_epochs": f"{epochs / 12:.6g}",
         "schedule": "step",
     }
 
 
-def _quick_dpll(epochs: int) -> dict[str, str]:
+def _quick_dpll(epochs: int, _: dict[str, str]) -> dict[str, str]:
     return {"ramp_epochs": f"{epochs / 2:.6g}"}  # 100 of 200 epochs in the release
 
 
-def _quick_pico(epochs: int) -> dict[str, str]:
+def _quick_pico(epochs: int, _: dict[str, str]) -> dict[str, str]:
     # One-hot guidance without memory locks early mistakes in, and in a few thousand steps a key network that follows
     # as slowly as in 800 epochs, and a queue that spans most of the data, leave the contrastive loss near chance.
     start, end = (momentum ** (800 / epochs) for momentum in (0.95, 0.8))
@@ -72,7 +80,7 @@ def _quick_pico(epochs: int) -> dict[str, str]:
     }
 
 
-def _quick_valen(epochs: int) -> dict[str, str]:
+def _quick_valen(epochs: int, _: dict[str, str]) -> dict[str, str]:
     return {
         "warmup_epochs": str(max(1, round(epochs / 50))),  # 10 of 500 epochs in the release
         # The second network and the decoder share no gradient with the classifier: this only slows them down by ten.

@@ -90,7 +90,7 @@ def test_the_preset_of_today_does_not_fill_in_options_of_earlier_runs(
     result = read_run(trained)
     assert result is not None
     assert result.config.options == {"temperature": "0.5"}
-    monkeypatch.setitem(papi.presets._QUICK_OPTIONS, "papi", lambda _: {"passes": "one"})
+    monkeypatch.setitem(papi.presets._QUICK_OPTIONS, "papi", lambda *_: {"passes": "one"})
     assert read_run(trained).key == result.key  # type: ignore[union-attr]
 
 
