@@ -9,19 +9,24 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from conftest import make_toy_dataset
-from papi import distributed, engine
-from papi.config import parse_options
+from papi import distributed, engine, run
+from papi.annotator import annotator_logits
+from papi.config import RunConfig, parse_options
 from papi.data import candidates as generators
+from papi.data.dataset import Dataset, refuse
 from papi.data.feature_views import normaliser, views_of
 from papi.data.loader import Loader
+from papi.errors import UserError
 from papi.evaluator import Evaluator
 from papi.methods import METHODS, Method
 from papi.networks import Network
@@ -77,9 +82,9 @@ def digest(method: Method, optimizer: torch.optim.Optimizer) -> str:
 
 def train(name: str, options: dict[str, str], kind: str) -> dict[str, Any]:
     """A run on the toy data: the loss and a digest of the state after each step, the rows, and the state at the end."""
-    data = make_toy_dataset(train=IMAGES)
+    data, mask = toy(seed=0)
     assert data.labels is not None
-    sets = torch.from_numpy(generators.uniform(data.labels, len(data.class_names), 0.4, seed=0))
+    sets = torch.from_numpy(mask)
     method_class = METHODS[name]
     config = parse_options(method_class.Config, options)
     extras: dict[str, Any] = {"truth": torch.from_numpy(data.labels)} if method_class.needs_truth(config) else {}
@@ -142,6 +147,21 @@ def start_pair(*command: object) -> list[subprocess.Popen[str]]:
     ]
 
 
+def complaint(work: Callable[[], Any]) -> str:
+    """What a person is told."""
+    try:
+        work()
+    except UserError as error:
+        return str(error)
+    return "nothing"
+
+
+def toy(seed: int) -> tuple[Dataset, np.ndarray]:
+    data = make_toy_dataset(train=IMAGES, seed=seed)
+    assert data.labels is not None
+    return data, generators.uniform(data.labels, len(data.class_names), 0.4, seed=0)
+
+
 def gathered() -> dict[str, Any]:
     """What comes together when one process holds three rows and the other five, and what gradient each gets."""
     rank = distributed.rank()
@@ -161,14 +181,24 @@ def gathered() -> dict[str, Any]:
         "any": distributed.any_of(rank == 1, False),
         "total": distributed.total({"a": torch.tensor(rank + 1), "b": torch.tensor(2.5)}),
         "from first": distributed.from_first(lambda: {"said": [rank]}),
+        "error of first": complaint(lambda: distributed.from_first(lambda: [][0] if rank else refuse("no folder"))),
+        "other data": complaint(lambda: list(run.fit(*toy(seed=rank), RunConfig(method="cc", device="cpu")))),
         "split": [distributed.split(count).sizes for count in (7, 4, 3, 2, 1)],
     }
 
 
+def annotator() -> Tensor:
+    """What the network says that makes instance-dependent sets; it is trained by both, and from then on known."""
+    logits = annotator_logits(toy(seed=0)[0], epochs=1)
+    assert logits is not None
+    return torch.from_numpy(logits)
+
+
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
+    os.environ["PAPI_CACHE"] = str(folder / "cache")
     with distributed.joined(torch.device("cpu"), timedelta(seconds=60)):
-        seen: dict[Any, Any] = {"gathered": gathered()}
+        seen: dict[Any, Any] = {"gathered": gathered(), "annotators": [annotator() for _ in range(2)]}
         for case in EXACT + ROUNDED + BATCH_NORM:
             seen[title(*case)] = train(*case)
         torch.save(seen, folder / f"{distributed.rank()}.pt")

@@ -190,6 +190,15 @@ class TestTogether:
             assert got["any"] == (True, False)
             assert got["total"] == {"a": 3, "b": 5}
             assert got["from first"] == {"said": [0]}
+            assert got["error of first"] == "no folder"
+            assert got["other data"].startswith("the processes of this run have read different data")
+
+    def test_one_annotator(self, pair: list[dict[str, Any]]) -> None:
+        """Both know what it says, of every image, when it is trained and when it is read again."""
+        trained, *others = [logits for seen in pair for logits in seen["annotators"]]
+        assert trained.shape == (46, 4)
+        assert trained.unique(dim=0).shape == trained.shape
+        assert all(torch.equal(logits, trained) for logits in others)
 
     @pytest.mark.parametrize("end", ["killed", "silent"])
     def test_a_lost_process_is_not_waited_for_for_ever(self, end: str) -> None:

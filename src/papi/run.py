@@ -150,6 +150,7 @@ def _fit(
     identity = _identity(config, asdict(method_config), dataset, candidates)
     if parent is not None:
         identity["parent"] = parent.model
+    _require_same_data(identity)
     folder = folder if distributed.is_first() else None
     summary = distributed.from_first(lambda: _summary_of(folder, identity))
     if summary is not None:
@@ -243,6 +244,13 @@ def _summary_of(folder: RunFolder | None, identity: dict[str, Any]) -> dict[str,
         return None
     folder.refuse_other_run(identity)
     return folder.read_summary()
+
+
+def _require_same_data(identity: dict[str, Any]) -> None:
+    """Stop if a process, perhaps on another machine, has read other data than the first."""
+    own = identity["data_hash"]
+    if distributed.any_of(own != distributed.from_first(lambda: own))[0]:
+        raise UserError("the processes of this run have read different data: every machine needs the same files.")
 
 
 def _identity(
