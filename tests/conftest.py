@@ -56,8 +56,17 @@ def make_toy_dataset(classes: int = 4, train: int = 96, test: int = 40, seed: in
 @pytest.fixture
 def toy_npz(tmp_path: Path) -> Path:
     """The toy data as a file of one's own, with true labels."""
+    return write_toy_npz(tmp_path / "toy.npz")
+
+
+@pytest.fixture(scope="session")
+def lasting_toy_npz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for tests that share what they have trained; nobody changes it."""
+    return write_toy_npz(tmp_path_factory.mktemp("toy") / "toy.npz")
+
+
+def write_toy_npz(path: Path) -> Path:
     data = make_toy_dataset()
-    path = tmp_path / "toy.npz"
     np.savez(
         path,
         images=data.images,

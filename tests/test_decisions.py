@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from command import papi_exit_code
-from conftest import make_toy_dataset
 from papi import decisions, engine, run
 from papi.decisions import Decisions, fixed_folder, read_decisions, train_with
 from papi.errors import UserError
@@ -91,29 +90,24 @@ def test_folder_names(tmp_path: Path, parent: str, child: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with toy data and a run on them, made once."""
-    place = tmp_path_factory.mktemp("trained")
-    data = make_toy_dataset()
-    names = np.array(data.class_names)
-    np.savez(place / "toy.npz", images=data.images, labels=data.labels, class_names=names)
-    train(place / "toy.npz", place / "parent")
-    return place
+def trained(lasting_toy_npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on toy data, made once."""
+    return train(lasting_toy_npz, tmp_path_factory.mktemp("trained") / "parent")
 
 
 @pytest.fixture
-def toy_npz(trained: Path) -> Path:
-    return trained / "toy.npz"
+def toy_npz(lasting_toy_npz: Path) -> Path:
+    return lasting_toy_npz
 
 
 @pytest.fixture
 def parent(trained: Path, tmp_path: Path) -> Path:
     """A copy of the run, to stand in a folder of its own."""
-    return Path(shutil.copytree(trained / "parent", tmp_path / "parent"))
+    return Path(shutil.copytree(trained, tmp_path / "parent"))
 
 
 def train(data: Path, folder: Path, *options: str) -> Path:
-    settings = ("--data.test-share", 0, "--epochs", 4, "--batch-size", 20, "--threads", 1, "--device", "cpu")
+    settings = ("--epochs", 4, "--batch-size", 20, "--threads", 1, "--device", "cpu")
     assert papi_exit_code("train", "--data", data, *settings, "--out", folder, *options) == 0
     return folder
 
