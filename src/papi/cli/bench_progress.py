@@ -59,7 +59,7 @@ class Board:
     def seconds_left(self) -> float | None:
         """From the work done since the start; None before there is any."""
         total = sum(cell.work for cell in self.cells) - sum(each.cell.work for each in self.failed)
-        trained = sum(cell.work for cell in self.finished())
+        trained = float(sum(cell.work for cell in self.finished()))
         trained += sum(cell.work * self.share(cell) for cell in self.running())
         since = trained - self.work_before
         return (time.time() - self.began) * (total - trained) / since if since > 0 else None
