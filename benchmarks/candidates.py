@@ -30,4 +30,4 @@ def measure(quick: bool) -> Iterator[Line]:
         [lambda: element_by_element(part), lambda: generators.uniform(labels, CLASSES, FLIP_RATE, 0)],
         2 if quick else 5,
     )
-    yield speedup(f"candidate sets, N={SAMPLES:,}, K={CLASSES} : loop", 10 * loop, ours, 20)
+    yield speedup(f"candidate sets, N={SAMPLES:,}, K={CLASSES} : loop", (10 * loop, ours), 20)

@@ -1,7 +1,7 @@
 """A training step of PaPi written from the paper and its specification, without a thought for speed.
 
-Images go through Pillow one by one, all four passes keep their graph and run all heads, prototypes are updated sample by
-sample, memory is in the default layout and SGD in its default form. What it computes is what ours computes.
+Images go through Pillow one by one, all four passes keep their graph and run all heads, prototypes are updated sample
+by sample, memory is in the default layout and SGD in its default form. What it computes is what ours computes.
 """
 
 import copy
@@ -63,16 +63,15 @@ class PlainPaPi:
         features, labels = torch.cat([z_w, z_s]).detach(), torch.cat([guess.argmax(1) for guess in guesses])
         self.prototypes = one_after_another(self.prototypes, features, labels, prototype_momentum)
         guess = guesses[0] / guesses[0].sum(1, keepdim=True)
-        for row, i in enumerate(index):
-            self.confidence[i] = confidence_momentum * self.confidence[i] + (1 - confidence_momentum) * guess[row]
+        target = confidence_momentum * self.confidence[index] + (1 - confidence_momentum) * guess
+        self.confidence[index] = target
 
-        target = self.confidence[index]
         loss = -(target * softmax(r_w, 1).log()).sum(1).mean()
         for score in scores:
             predicted = (score / self.settings.temperature).log_softmax(1)
             own, other = (kl_div(predicted, t, reduction="batchmean") for t in (target, target[partner]))
             loss = loss + weight * (share * own + (1 - share) * other)
         self.optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return loss.item()

@@ -24,4 +24,5 @@ def keep_freed_memory() -> bool:
     if own or platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    return all([mallopt(number, value) == 1 for number, value in _SETTINGS.values()])
+    taken = [mallopt(number, value) == 1 for number, value in _SETTINGS.values()]
+    return all(taken)

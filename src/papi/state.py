@@ -37,7 +37,7 @@ class Confidence(nn.Module):
     @torch.no_grad()
     def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
         """Move towards the guess `(B, K)`: momentum · old + (1 - momentum) · guess."""
-        self.replace(index, momentum * self.value[index] + (1 - momentum) * guess)
+        self.replace(index, momentum * self[index] + (1 - momentum) * guess)
 
 
 class Prototypes(nn.Module):
