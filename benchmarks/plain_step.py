@@ -38,7 +38,7 @@ class PlainPaPi:
         views = []
         for position in range(2):
             random = draws(progress.seed, f"view {position}", progress.epoch, progress.step)
-            drawn = draw(len(index), self.views.size, position == 1, random)
+            drawn = draw(len(index), self.views, position == 1, random)
             views.append(one_by_one(self.views, self.pixels[index], position == 1, drawn))
         return torch.from_numpy(index), views
 

@@ -17,11 +17,11 @@ RESNET = Task("resnet18", 3, 32, 64, "cifar10")
 
 
 def against_plain(task: Task, times: int, target: float) -> Line:
-    """Both trainings must have the same first loss and the same weights after it, up to rounding."""
+    """Both trainings must have the same loss, weights, prototypes and confidence after a step, up to rounding."""
     with Apart(PlainTraining, task, ours=False) as plain, Apart(Training, task, ours=True) as ours:
         (_, loss), (_, reference) = ours.call("step"), plain.call("step")
         torch.testing.assert_close(loss, reference, rtol=1e-4, atol=1e-5)
-        for mine, theirs in zip(ours.call("weights")[1], plain.call("weights")[1], strict=True):
+        for mine, theirs in zip(ours.call("state")[1], plain.call("state")[1], strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
         seconds = fastest_apart([plain, ours], "step", times)
     item = f"whole step, {task.network}, {task.size}x{task.size}, B={task.batch} : plain"

@@ -61,8 +61,10 @@ class Training:
         self.count += 1
         return output.loss.item()
 
-    def weights(self) -> list[Tensor]:
-        return [parameter.detach().contiguous() for parameter in self.method.network.parameters()]
+    def state(self) -> list[Tensor]:
+        """Prototypes, confidence, weights."""
+        weights = [parameter.detach().contiguous() for parameter in self.method.network.parameters()]
+        return [self.method.prototypes.value, self.method.confidence.value, *weights]
 
 
 class PlainTraining:
@@ -78,8 +80,10 @@ class PlainTraining:
         self.count += 1
         return self.plain.step(place(self.count - 1))
 
-    def weights(self) -> list[Tensor]:
-        return [parameter.detach() for parameter in self.plain.network.parameters()]
+    def state(self) -> list[Tensor]:
+        """Prototypes, confidence, weights."""
+        weights = [parameter.detach() for parameter in self.plain.network.parameters()]
+        return [self.plain.prototypes, self.plain.confidence, *weights]
 
 
 def place(count: int) -> Progress:

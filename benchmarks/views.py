@@ -103,7 +103,7 @@ OPERATIONS: dict[str, Callable[[Image.Image, float, int], Image.Image]] = {
 }
 
 
-def draw(count: int, size: int, strong: bool, random: np.random.Generator) -> Drawn:
+def draw(count: int, views: PillowViews, strong: bool, random: np.random.Generator) -> Drawn:
     """The numbers our views draw for a batch, in the same order, so that both make the same views."""
     drawn: Drawn = {
         "row": random.integers(-PADDING, PADDING + 1, count),
@@ -111,8 +111,9 @@ def draw(count: int, size: int, strong: bool, random: np.random.Generator) -> Dr
         "mirrored": random.random(count) < 0.5,
     }
     if strong:
-        drawn["policy"] = random.random((count, 5))
-        drawn["hole"] = np.stack([random.integers(0, size, count) for _ in range(2)], 1)
+        if views.policy:
+            drawn["policy"] = random.random((count, 5))
+        drawn["hole"] = np.stack([random.integers(0, views.size, count) for _ in range(2)], 1)
     return drawn
 
 
@@ -135,7 +136,7 @@ class PillowDataset(Dataset[tuple[Tensor, Tensor, Tensor, int]]):
         random = np.random.default_rng(index)
         made = []
         for strong in (False, True):
-            drawn = {name: values[0] for name, values in draw(1, self.views.size, strong, random).items()}
+            drawn = {name: values[0] for name, values in draw(1, self.views, strong, random).items()}
             made.append(self.views(self.pixels[index], strong, drawn))
         return made[0], made[1], self.candidates[index], index
 
@@ -153,7 +154,7 @@ def measure(quick: bool) -> Iterator[Line]:
 
     def by_pillow() -> list[Tensor]:
         return [
-            one_by_one(plain, pixels[:batch], strong, draw(batch, size, strong, draws(0, f"view {int(strong)}")))
+            one_by_one(plain, pixels[:batch], strong, draw(batch, plain, strong, draws(0, f"view {int(strong)}")))
             for strong in (False, True)
         ]
 
