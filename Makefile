@@ -5,7 +5,7 @@ READY := .venv/.ready
 # One thread a test process: two processes share two cores without getting in each other's way.
 TEST_ENV := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow faults lint bench clean browser
+.PHONY: demo test test-slow faults lint bench bench-quick clean browser
 
 demo: $(READY)  ## train PaPi on the embedded images: about two minutes on two cores
 	$(BIN)/papi train --out runs/demo
@@ -31,9 +31,11 @@ lint: $(READY)  ## style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(READY)  ## speed against plain implementations, as ratios
-	$(BIN)/python benchmarks/data.py
-	$(BIN)/python benchmarks/checkpoints.py
+bench: $(READY)  ## speed against plain implementations, as ratios: a quarter of an hour on two idle cores
+	$(BIN)/python -m benchmarks
+
+bench-quick: $(READY)  ## the same without the long runs: under a minute
+	$(BIN)/python -m benchmarks --quick
 
 clean:  ## remove what the targets made
 	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ import papi
 ROOT = Path(papi.__file__).parent
 # Upper lines know nothing of lower ones. Modules on one line may import each other.
 ORDER = [
-    ["errors", "durable"],
+    ["errors", "durable", "allocator"],
     ["lock"],
     ["types"],
     ["schedules", "randomness"],
@@ -22,6 +22,7 @@ ORDER = [
     ["distributed"],
     ["losses"],
     ["state"],
+    ["packed"],
     ["data"],
     ["networks"],
     ["methods"],
@@ -46,6 +47,7 @@ NO_TORCH = [
     "errors",
     "durable",
     "lock",
+    "allocator",
     "config",
     "runfolder",
     "presets",

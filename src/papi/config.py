@@ -169,6 +169,10 @@ class RunConfig:
     """Which epoch's model to keep: the last, or the best by candidate sets held out. No true label is looked at."""
     calibrate: Annotated[bool, _TRAINING, Parameter(negative="")] = False
     """Fit a temperature on candidate sets, held out if any are, so that probabilities are neither too high nor low."""
+    precision: Annotated[Literal["fp32", "bf16", "fp16"], _TRAINING] = "fp32"
+    """In what the network computes; bf16 and fp16 are faster on GPUs. What a method remembers is in float32 always."""
+    compile: Annotated[bool, _TRAINING, Parameter(negative="")] = False
+    """Compile the encoder before the first step (torch.compile): minutes at the start, for long runs on GPUs."""
     seed: Annotated[int, _TRAINING] = 0
     """Seed of everything random: the same seed gives the same model, bit for bit."""
     threads: Annotated[int | None, _RUN] = None

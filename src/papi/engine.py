@@ -61,6 +61,7 @@ def fit(
     epochs: int,
     evaluate: Callable[[Method], dict[str, float]],
     truth: Tensor | None = None,
+    scaler: torch.amp.GradScaler | None = None,
     resume: dict[str, Any] | None = None,
     snapshot_due: Callable[[int, float], bool] = lambda steps, seconds: False,
     stop_requested: Callable[[], bool] = lambda: False,
@@ -69,12 +70,15 @@ def fit(
 
     Every epoch ends with a snapshot; within one, `snapshot_due` is asked after each step with the steps and seconds
     since the last. When `stop_requested`, the step is finished, a snapshot taken, and the iteration ends. Of processes
-    that train together, all do what one of them is asked for.
+    that train together, all do what one of them is asked for. A `scaler` keeps the gradients of half precision from
+    vanishing.
     """
     start, first_step, rows, tally, clock = 0, 0, [], Tally(truth), Stopwatch()
     if resume is not None:
         method.load_state_dict(resume["method"])
         optimizer.load_state_dict(resume["optimizer"])
+        if scaler is not None:
+            scaler.load_state_dict(resume["scaler"])
         start, first_step, rows = resume["epoch"], resume["step"], list(resume["rows"])
         tally, clock = Tally(truth, resume["tally"]), Stopwatch(**resume["seconds"])
 
@@ -82,6 +86,8 @@ def fit(
 
     def snapshot(epoch: int, step: int) -> Snapshot:
         state = {"method": method.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "step": step}
+        if scaler is not None:
+            state["scaler"] = scaler.state_dict()
         return Snapshot(state | {"rows": rows, "tally": tally.sums, "seconds": clock.saved()})
 
     for epoch in range(start, epochs):
@@ -94,7 +100,7 @@ def fit(
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
-            output = train_step(model, optimizer, learning_rate(progress), batch, progress)
+            output = train_step(model, optimizer, learning_rate(progress), batch, progress, scaler)
             tally.add(output, batch)
             first_bad = torch.where(torch.isfinite(output.loss.detach()) | (first_bad >= 0), first_bad, step)
             last = step + 1 == len(loader)
@@ -124,7 +130,12 @@ def fit(
 
 
 def train_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, learning_rate: float, batch: Batch, progress: Progress
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    learning_rate: float,
+    batch: Batch,
+    progress: Progress,
+    scaler: torch.amp.GradScaler | None = None,
 ) -> StepOutput:
     """One step of a method or of its `data_parallel` form; the losses it returns are those of the whole batch.
 
@@ -135,13 +146,17 @@ def train_step(
     seed_torch(progress.seed, f"step{part.rank or ''}", progress.epoch, progress.step)
     output: StepOutput = model(batch, progress)
     optimizer.zero_grad()
-    distributed.backward(output.loss, model, part)
+    distributed.backward(output.loss if scaler is None else scaler.scale(output.loss), model, part)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
         for parameter in group["params"]:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
+    if scaler is None:
+        optimizer.step()
+    else:  # a step whose gradients overflow is left out, and the next is scaled less
+        scaler.step(optimizer)
+        scaler.update()
     method: Method = distributed.bare(model)
     method.after_step(batch, progress)
     distributed.average_statistics(method, part.share)
@@ -182,6 +197,14 @@ def peak_memory(device: torch.device) -> int:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def half_precision(name: str, device: torch.device) -> tuple[torch.dtype | None, torch.amp.GradScaler | None]:
+    """What `fp32`, `bf16` or `fp16` means on a device: the type to compute in, if another, and a scaler, if needed."""
+    if name == "fp16" and device.type == "cpu":
+        raise UserError("--precision fp16 needs a GPU: processors have no fast arithmetic for it. Use fp32 or bf16.")
+    dtype = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
+    return dtype, torch.amp.GradScaler(device.type) if name == "fp16" else None
 
 
 class Stopwatch:

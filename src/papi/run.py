@@ -28,7 +28,7 @@ from papi.inference import ModelCard, save_model
 from papi.methods import find_method
 from papi.methods.base import Method
 from papi.metrics import CRITERIA
-from papi.networks import build, require_fitting
+from papi.networks import build, compile_encoders, require_compiler, require_fitting
 from papi.optim import build_optimizer, learning_rate
 from papi.parent import Parent
 from papi.presets import complete
@@ -145,6 +145,8 @@ def _fit(
 ) -> Iterator[Event]:
     config = complete(config)
     device = engine.find_device(config.device)
+    _, scaler = engine.half_precision(config.precision, device)
+    require_compiler(config.compile, device)
     method_class = find_method(config.method)
     method_config = parse_options(method_class.Config, config.options)
     identity = _identity(config, asdict(method_config), dataset, candidates)
@@ -199,6 +201,7 @@ def _fit(
         epochs=_known(config.epochs),
         evaluate=evaluator,
         truth=None if training.labels is None else torch.from_numpy(training.labels).to(device),
+        scaler=scaler,
         resume=state,
         snapshot_due=lambda steps, seconds: steps >= config.checkpoint.steps or seconds >= config.checkpoint.seconds,
         stop_requested=stop_requested,
@@ -353,6 +356,7 @@ def _build_method(
         len(dataset.class_names),
         project=method_class.projects(method_config),
     )
+    network.half, _ = engine.half_precision(config.precision, device)  # before a method copies the network
     if parent is not None:
         parent.hand_weights(network)
     extras: dict[str, Any] = {}
@@ -369,6 +373,8 @@ def _build_method(
         parent.hand_prototypes(method)
     if dataset.initial_confidence is not None and method.confidence is not None:
         method.confidence.value.copy_(torch.from_numpy(dataset.initial_confidence))
+    if config.compile:
+        compile_encoders(method)
     return method.to(device)
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize, one_hot
+from torch.nn.functional import normalize
 
 from papi import distributed
 
@@ -37,7 +37,7 @@ class Confidence(nn.Module):
     @torch.no_grad()
     def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
         """Move towards the guess `(B, K)`: momentum · old + (1 - momentum) · guess."""
-        self.replace(index, momentum * self.value[index] + (1 - momentum) * guess)
+        self.replace(index, momentum * self[index] + (1 - momentum) * guess)
 
 
 class Prototypes(nn.Module):
@@ -63,10 +63,14 @@ class Prototypes(nn.Module):
         part = distributed.locate(labels.shape[-1])
         labels = part.gather(labels.movedim(-1, 0)).movedim(0, -1).flatten()
         features = part.gather(features.movedim(-2, 0)).movedim(0, -2).flatten(0, -2)
-        member = one_hot(labels, len(self.value)).to(self.value.dtype)
-        later = member.flip(0).cumsum(0).flip(0) - member
-        share = member * (1 - momentum) * momentum**later
-        kept = momentum ** member.sum(0)
+        own = labels[:, None]
+        member = self.value.new_zeros(len(labels), len(self.value)).scatter_(1, own, 1)
+        arrived = member.cumsum(0)
+        count = arrived[-1]
+        later = count[own] - arrived.gather(1, own)
+        # Powers of one number a sample: taken for samples times classes they would need most of the time.
+        share = member * ((1 - momentum) * momentum**later)
+        kept = momentum**count
         # A new tensor, not an update in place: the loss of this step still refers to the old prototypes.
         self.value = normalize(kept[:, None] * self.value + share.T @ features.to(self.value.dtype))
 

@@ -16,6 +16,7 @@ from cyclopts import Group, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from papi.allocator import keep_freed_memory
 from papi.cli.tensorboard import Scalars
 from papi.cli.terminal import make_console, printable, process
 from papi.config import RunConfig
@@ -44,6 +45,7 @@ def train(
     tensorboard
         Write the measurements of every epoch for TensorBoard, too.
     """
+    keep_freed_memory()  # before anything large is allocated
     from papi import run  # torch takes seconds to load: not before the options are right
 
     folder = out or default_folder(config)

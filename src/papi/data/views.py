@@ -46,7 +46,8 @@ def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: np.random.Generator
     if recipe.flip:
         mirrored = draws.random(count) < 0.5
         columns[mirrored] = width - 1 - columns[mirrored]
-    source = torch.from_numpy((rows[:, :, None] * width + columns[:, None, :]).reshape(count, 1, -1)).to(images.device)
+    starts, offsets = (torch.from_numpy(each).to(images.device) for each in (rows * width, columns))
+    source = (starts[:, :, None] + offsets[:, None, :]).view(count, 1, -1)
     pixels = images.reshape(count, channels, -1).gather(2, source.expand(-1, channels, -1))
     return pixels.view(count, channels, height, width)
 
@@ -110,11 +111,18 @@ class Normalise:
         size: tuple[int, ...] | None = None,
     ) -> None:
         self.size = size
-        self.scale = torch.tensor([1 / (255 * s) for s in std], device=device)[:, None, None]
-        self.shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)[:, None, None]
+        self.scale = torch.tensor([1 / (255 * s) for s in std], device=device)
+        self.shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)
 
     def __call__(self, images: Tensor) -> Tensor:
-        pixels = images.float()
-        if self.size is not None and pixels.shape[2:] != self.size:
-            pixels = interpolate(pixels, size=self.size, mode="bilinear", antialias=True)
-        return torch.addcmul(self.shift, pixels, self.scale).contiguous(memory_format=torch.channels_last)
+        if self.size is not None and images.shape[2:] != self.size:
+            images = interpolate(images.float(), size=self.size, mode="bilinear", antialias=True)
+        count, channels, height, width = images.shape
+        # Planes are brought to their places first. The arithmetic then runs through memory in order, which takes half
+        # the time of rearranging its results.
+        pixels = torch.empty(count, height, width, channels, device=images.device)
+        for channel, plane in enumerate(images.unbind(1)):
+            pixels[..., channel] = plane
+        flat = pixels.view(count, -1)
+        torch.addcmul(self.shift.repeat(height * width), flat, self.scale.repeat(height * width), out=flat)
+        return pixels.permute(0, 3, 1, 2)

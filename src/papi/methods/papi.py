@@ -145,13 +145,13 @@ class PaPi(Tolerant):
             return [first], [first.features]
         if self.config.passes == "two":
             with torch.set_grad_enabled(learning):
-                return [first], [self.network.encoder(mixed(views[1]))]
+                return [first], [self.network.encode(mixed(views[1]))]
         with torch.set_grad_enabled(learning and not self.config.mixup):
             second = self.network(views[1])
         if not self.config.mixup:
             return [first, second], [first.features, second.features]
         with torch.set_grad_enabled(learning):
-            return [first, second], [self.network.encoder(mixed(view)) for view in views]
+            return [first, second], [self.network.encode(mixed(view)) for view in views]
 
     def draw_mixture(self, part: distributed.Part, progress: Progress) -> tuple[float, Tensor]:
         """One share for the batch, and the partner of each own image in it; without mixup, each is its own partner."""

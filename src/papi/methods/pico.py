@@ -126,7 +126,7 @@ class PiCO(Tolerant):
         """Unit vectors `(B, d)` of the key network, which first takes a step towards the query network."""
         self.key_network.average(self.network, self.config.encoder_momentum)
         network = self.key_network.value
-        return network.project(network.encoder(images))
+        return network.project(network.encode(images))
 
     def belief(self, logits: Tensor, scores: Tensor, given: Tensor, admitted: Tensor) -> Tensor:
         """What the confidence of a batch moves towards, `(B, K)`; `admitted` are the candidates with the tolerance."""

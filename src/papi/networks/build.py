@@ -1,5 +1,7 @@
 """The parts every network has, and the table of encoders."""
 
+import os
+import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ class Network(nn.Module):
     def __init__(self, encoder: nn.Module, dimensions: int, classes: int, projection: int | None) -> None:
         super().__init__()
         self.projection = projection or dimensions  # width of what `project` gives
+        self.half: torch.dtype | None = None  # computes in this type where that is safe; None is float32 throughout
         self.encoder = encoder
         self.classifier = nn.Linear(dimensions, classes)
         self.projector = (
@@ -36,14 +39,25 @@ class Network(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Output:
-        features = self.encoder(images)
-        return Output(features, self.classifier(features))
+        with self._precision(images):
+            features = self.encoder(images)
+            return Output(features, self.classifier(features))
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The features `(B, D)` alone."""
+        with self._precision(images):
+            features: Tensor = self.encoder(images)
+            return features
 
     def project(self, features: Tensor) -> Tensor:
         """Unit vectors `(B, d)`, in float32 at least; without a projector, the features themselves, normalised."""
-        projected = features if self.projector is None else self.projector(features)
+        with self._precision(features):
+            projected = features if self.projector is None else self.projector(features)
         # Half precision rounds the epsilon of the normalisation to zero.
         return normalize(projected.to(torch.promote_types(projected.dtype, torch.float32)))
+
+    def _precision(self, given: Tensor) -> torch.autocast:
+        return torch.autocast(given.device.type, self.half, enabled=self.half is not None)
 
 
 class _Entry(NamedTuple):
@@ -76,3 +90,17 @@ def build(name: str, channels: int, classes: int, *, project: bool) -> Network:
     dimensions: int = encoder.dimensions  # type: ignore[assignment]
     network = Network(encoder, dimensions, classes, entry.projection if project else None)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def require_compiler(wanted: bool, device: torch.device) -> None:
+    """Stop if compiling is wanted for a CPU and there is nothing to compile with."""
+    compiler = os.environ.get("CXX", "g++")
+    if wanted and device.type == "cpu" and shutil.which(compiler) is None:
+        raise UserError(f"--compile needs the C++ compiler {compiler}, which is not installed: install it, or leave it.")
+
+
+def compile_encoders(module: nn.Module) -> None:
+    """Let torch compile the encoder of every network in a method. Names of weights and checkpoints stay as they are."""
+    for part in module.modules():
+        if isinstance(part, Network):
+            part.encoder.compile()

@@ -20,8 +20,9 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        residual = self.norm2(self.conv2(relu(self.norm1(self.conv1(x)))))
-        return relu(residual + self.shortcut(x))
+        # In place: nothing else needs the values before.
+        residual = self.norm2(self.conv2(relu(self.norm1(self.conv1(x)), inplace=True)))
+        return relu(residual + self.shortcut(x), inplace=True)
 
 
 class ResNet18(nn.Module):
@@ -31,7 +32,7 @@ class ResNet18(nn.Module):
 
     def __init__(self, channels: int = 3) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU())
+        self.stem = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True))
         widths, strides = (64, 64, 128, 256, 512), (1, 2, 2, 2)
         self.stages = nn.Sequential(
             *(

@@ -1,0 +1,79 @@
+"""The cache of a folder of images: built by two processes instead of one, read again, and the memory it takes."""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.measure import Line, in_turns, speedup
+from papi.data.cache import Wanted, read_images
+
+FILES = 1_500
+MEMORY_FILES, MEMORY_SIDE = 60_000, 32
+MEMORY_LIMIT = 600  # MB
+
+
+def write_files(folder: Path, count: int, side: int) -> list[Path]:
+    """Photographs of a sort, as JPEG; most are copies under other names: their content takes the same time."""
+    random = np.random.default_rng(0)
+    folder.mkdir()
+    files = [folder / f"{k:05}.jpg" for k in range(count)]
+    for file in files[:200]:
+        coarse = random.integers(0, 256, (8, 8, 3), np.uint8)
+        Image.fromarray(coarse).resize((side, side), Image.Resampling.BICUBIC).save(file, quality=90)
+    for k, file in enumerate(files[200:]):
+        file.write_bytes(files[k % 200].read_bytes())
+    return files
+
+
+def building_and_reading(work: Path) -> Iterator[Line]:
+    files = write_files(work / "images", FILES, 400)
+
+    def build(processes: int) -> None:
+        with tempfile.TemporaryDirectory(dir=work) as cache, patch.dict(os.environ, PAPI_CACHE=cache):
+            read_images(files, Wanted(64), processes=processes)
+
+    build(2)  # worker processes stay alive: their start is paid once
+    one, two = in_turns([lambda: build(1), lambda: build(2)], times=3)
+    yield speedup(f"cache of {FILES:,} images, 2 processes : 1", (one, two), 1.6)
+    with patch.dict(os.environ, PAPI_CACHE=str(work / "kept")):
+        read_images(files, Wanted(64))
+        (again,) = in_turns([lambda: read_images(files, Wanted(64)).sum()], times=3)
+    yield speedup(f"cache of {FILES:,} images, read again : built", (two, again), 20)
+
+
+def build_for_memory(folder: str) -> None:
+    """What the child process does whose memory is measured."""
+    from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
+
+    read_images(sorted(Path(folder).iterdir()), Wanted(MEMORY_SIDE), processes=2)
+    get_reusable_executor().shutdown(wait=True)  # only then are the workers counted
+    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print((own + 2 * child) // 1024)
+
+
+def peak_memory(work: Path) -> Line:
+    """Of the process that builds the cache and its two workers, as a share of the limit."""
+    write_files(work / "many", MEMORY_FILES, 48)
+    code = "import sys; from benchmarks.image_cache import build_for_memory; build_for_memory(sys.argv[1])"
+    environment = os.environ | {"PAPI_CACHE": str(work / "large")}
+    command = [sys.executable, "-c", code, str(work / "many")]
+    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    peak = float(said.split()[-1])
+    item = f"peak memory, cache of {MEMORY_FILES:,} images : limit"
+    return Line(item, MEMORY_LIMIT, peak, peak / MEMORY_LIMIT, 1, at_most=True, unit="MB")
+
+
+def measure(quick: bool) -> Iterator[Line]:
+    if quick:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield from building_and_reading(Path(folder))
+        yield peak_memory(Path(folder))

@@ -1,0 +1,90 @@
+"""What a method remembers of its samples: candidates alone against all classes, and how cost grows with both."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.measure import Line, in_turns, repeated
+from papi.losses import candidate_softmax
+from papi.packed import PackedConfidence, PackedSets
+from papi.state import Confidence
+
+BATCH, MEAN_SET = 256, 10
+CALLS = 10
+DENSE_LIMIT = 10**8  # entries N×K up to which the dense state is measured; beyond, its memory is stated
+
+
+def mask_in_parts(samples: int, classes: int) -> Iterator[Tensor]:
+    """Sets of ten candidates on average, or of half the classes; at least one in each."""
+    random = torch.Generator().manual_seed(0)
+    for start in range(0, samples, 10_000):
+        rows = min(10_000, samples - start)
+        part = torch.rand(rows, classes, generator=random) < (min(MEAN_SET, classes / 2) - 1) / (classes - 1)
+        yield part.scatter(1, torch.randint(classes, (rows, 1), generator=random), True)
+
+
+def memory(*modules: nn.Module) -> int:
+    """Bytes of all buffers, those that are shared once."""
+    buffers = {buffer.data_ptr(): buffer for module in modules for buffer in module.buffers()}
+    return sum(buffer.numel() * buffer.element_size() for buffer in buffers.values())
+
+
+def dense_memory(samples: int, classes: int) -> int:
+    return samples * classes * (4 + 1)  # float32 confidence, mask of bytes
+
+
+def update(confidence: Confidence, sets: Tensor | PackedSets, samples: int, classes: int) -> Callable[[], Tensor]:
+    """What a step does with the state: the rows of the mask, a guess within them, the average, the new rows."""
+    random = torch.Generator().manual_seed(1)
+    index, logits = torch.randperm(samples, generator=random)[:BATCH], torch.randn(BATCH, classes, generator=random)
+
+    def step() -> Tensor:
+        confidence.average(index, candidate_softmax(logits, sets[index]), 0.9)
+        return confidence[index]
+
+    return step
+
+
+def packed_against_dense(samples: int, classes: int, dense_samples: int, times: int) -> Iterator[Line]:
+    """Memory at `samples`; time of an update there against that of a dense state of `dense_samples`."""
+    sets = PackedSets(mask_in_parts(samples, classes), classes)
+    confidence = PackedConfidence(sets)
+    used, dense = memory(confidence), dense_memory(samples, classes)
+    where = f"N={samples:,}, K={classes:,}, {MEAN_SET} candidates"
+    yield Line(f"packed state, {where} : dense (MB)", dense / 1e6, used / 1e6, used / dense, 1 / 20, True, unit="MB")
+
+    mask = torch.cat(list(mask_in_parts(dense_samples, classes)))
+    few = PackedSets([mask], classes)
+    plain, same = Confidence(mask), PackedConfidence(few)
+    rows = update(plain, mask, dense_samples, classes)(), update(same, few, dense_samples, classes)()
+    assert torch.equal(*rows), "packed rows must be bit-equal to dense ones"
+    ours = repeated(update(confidence, sets, samples, classes), CALLS)
+    seconds = in_turns([repeated(update(plain, mask, dense_samples, classes), CALLS), ours], times)
+    item = f"update of {BATCH} rows, packed, {where} : dense, N={dense_samples:,}"
+    yield Line(item, seconds[0] / CALLS, seconds[1] / CALLS, seconds[1] / seconds[0], 2, at_most=True)
+
+
+def growth(samples: int, classes: int, times: int) -> Line:
+    """Time and memory of the dense state; where it would be too large, of the packed one."""
+    dense = samples * classes <= DENSE_LIMIT
+    if dense:
+        mask = torch.cat(list(mask_in_parts(samples, classes)))
+        step, used = update(Confidence(mask), mask, samples, classes), dense_memory(samples, classes)
+    else:
+        sets = PackedSets(mask_in_parts(samples, classes), classes)
+        state = PackedConfidence(sets)
+        step, used = update(state, sets, samples, classes), memory(state)
+    (seconds,) = in_turns([repeated(step, CALLS)], times)
+    item = f"state, N={samples:,}, K={classes:,}, {'dense' if dense else 'packed'}, {used / 1e6:,.0f} MB: an update"
+    return Line(item, None, seconds / CALLS, 1.0)
+
+
+def measure(quick: bool) -> Iterator[Line]:
+    if quick:
+        yield from packed_against_dense(100_000, 1000, 10_000, 3)
+        return
+    yield from packed_against_dense(1_000_000, 1000, 100_000, 5)
+    for samples in (10_000, 100_000, 1_000_000):
+        for classes in (10, 100, 1000):
+            yield growth(samples, classes, 5)

@@ -1,0 +1,91 @@
+"""Trainings of PaPi to be timed a step at a time: ours, and the plain one from the same start."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from benchmarks.plain_step import PlainPaPi
+from benchmarks.views import MEAN, STD, PillowViews, photographs
+from papi.config import OptimConfig
+from papi.data.dataset import ViewRecipe
+from papi.data.loader import Loader
+from papi.data.views import Normalise, Views
+from papi.engine import train_step
+from papi.methods.papi import PaPi, PaPiConfig
+from papi.networks import build
+from papi.optim import build_optimizer
+from papi.tally import Tally
+from papi.types import Progress
+
+LR = 0.01
+EPOCH, STEPS = 5, 4  # where every part of a step is at work: the alignment has come in
+CLASSES = 10
+
+
+class Task(NamedTuple):
+    """What is trained on what."""
+
+    network: str
+    channels: int
+    size: int
+    batch: int
+    policy: str | None
+
+
+class Training:
+    """Ours, as the engine does it."""
+
+    def __init__(self, task: Task) -> None:
+        self.images = photographs(STEPS * task.batch, task.channels, task.size)
+        random = torch.Generator().manual_seed(0)
+        truth = torch.arange(len(self.images)) % CLASSES
+        candidates = (torch.rand(len(self.images), CLASSES, generator=random) < 0.5).scatter(1, truth[:, None], True)
+        torch.manual_seed(0)
+        self.method = PaPi(build(task.network, task.channels, CLASSES, project=True), candidates, PaPiConfig())
+        settings = OptimConfig("sgd", lr=LR, momentum=0.9, nesterov=False, weight_decay=1e-3, decay="all")
+        self.optimizer = build_optimizer(self.method, settings)
+        self.normalise = Normalise(MEAN[: task.channels], STD[: task.channels], torch.device("cpu"))
+        views = Views(ViewRecipe(policy=task.policy))
+        self.loader = Loader(
+            self.images, candidates, views, self.normalise, self.method.views, batch_size=task.batch, seed=0
+        )
+        self.tally = Tally(truth)
+        self.count = 0
+
+    def step(self) -> float:
+        progress = place(self.count)
+        batch = next(self.loader.epoch(progress.epoch, progress.step))
+        output = train_step(self.method, self.optimizer, LR, batch, progress)
+        self.tally.add(output, batch)
+        self.count += 1
+        return output.loss.item()
+
+    def state(self) -> list[Tensor]:
+        """Prototypes, confidence, weights."""
+        weights = [parameter.detach().contiguous() for parameter in self.method.network.parameters()]
+        return [self.method.prototypes.value, self.method.confidence.value, *weights]
+
+
+class PlainTraining:
+    """The plain step, from the weights that ours begins with."""
+
+    def __init__(self, task: Task) -> None:
+        ours = Training(task)
+        pixels = ours.images.permute(0, 2, 3, 1).squeeze(3).contiguous().numpy()
+        self.plain = PlainPaPi(ours.method, pixels, PillowViews(task.size, task.channels, task.policy), task.batch, LR)
+        self.count = 0
+
+    def step(self) -> float:
+        self.count += 1
+        return self.plain.step(place(self.count - 1))
+
+    def state(self) -> list[Tensor]:
+        """Prototypes, confidence, weights."""
+        weights = [parameter.detach() for parameter in self.plain.network.parameters()]
+        return [self.plain.prototypes, self.plain.confidence, *weights]
+
+
+def place(count: int) -> Progress:
+    """Of the step with this number, counted from the beginning of the measurement."""
+    return Progress(EPOCH + count // STEPS, 100, count % STEPS, STEPS, seed=0)

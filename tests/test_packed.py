@@ -1,0 +1,93 @@
+"""Packed candidate sets and confidence against the dense ones, bit for bit."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from papi import packed
+from papi.losses import candidate_softmax
+from papi.packed import PackedConfidence, PackedSets, worth_packing
+from papi.state import Confidence
+
+SIZES = [(1, 2), (7, 5), (64, 40), (33, 300)]
+
+
+def make_mask(samples: int, classes: int) -> Tensor:
+    """Sets of all sizes: a single label first, a full set last."""
+    random = torch.Generator().manual_seed(samples)
+    mask = torch.rand(samples, classes, generator=random) < torch.linspace(0, 0.9, samples)[:, None]
+    mask |= torch.nn.functional.one_hot(torch.arange(samples) % classes, classes).bool()
+    mask[-1] |= samples > 1
+    return mask
+
+
+@pytest.mark.parametrize("shape", SIZES)
+def test_rows_of_the_mask(shape: tuple[int, int]) -> None:
+    mask = make_mask(*shape)
+    sets = packed.packed(mask)
+    index = torch.randperm(shape[0])[:20]
+    assert torch.equal(sets[index], mask[index])
+    assert torch.equal(sets[2:5], mask[2:5])
+    assert torch.equal(sets[:], mask)
+    assert torch.equal(sets.sizes(), mask.sum(1))
+    assert (sets.shape, len(sets)) == (mask.shape, len(mask))
+
+
+@pytest.mark.parametrize("shape", SIZES)
+def test_updates_are_bit_equal(shape: tuple[int, int]) -> None:
+    mask = make_mask(*shape)
+    dense, sparse = Confidence(mask), PackedConfidence(packed.packed(mask))
+    assert torch.equal(sparse.value, dense.value)
+    random = torch.Generator().manual_seed(1)
+    for step in range(6):
+        index = torch.randperm(len(mask), generator=random)[:16]
+        guess = candidate_softmax(torch.randn(len(index), shape[1], generator=random), mask[index])
+        for state in (dense, sparse):
+            if step % 3 == 2:
+                state.replace(index, guess)
+            else:
+                state.average(index, guess, 0.7)
+        assert torch.equal(sparse[index], dense[index])
+    assert torch.equal(sparse.value, dense.value)
+
+
+def test_it_is_built_from_parts() -> None:
+    mask = make_mask(50, 20)
+    assert torch.equal(PackedSets(torch.split(mask, 7), 20)[:], mask)
+
+
+def test_many_classes_need_wider_numbers() -> None:
+    mask = torch.zeros(2, 40_000, dtype=torch.bool)
+    mask[0, 39_999] = mask[1, 3] = True
+    sets = packed.packed(mask)
+    assert sets.columns.dtype == torch.int32
+    assert torch.equal(sets[:], mask)
+
+
+def test_a_checkpoint_holds_confidence_and_not_the_sets() -> None:
+    mask = make_mask(30, 10)
+    first = PackedConfidence(packed.packed(mask))
+    first.replace(torch.arange(30), candidate_softmax(torch.randn(30, 10), mask))
+    saved = first.state_dict()
+    assert list(saved) == ["entries"]
+    second = PackedConfidence(packed.packed(mask))
+    second.load_state_dict(saved)
+    assert torch.equal(second.value, first.value)
+
+
+def test_memory_at_scale() -> None:
+    """A thousand classes, ten candidates: a twentieth of the dense memory at most."""
+    mask = torch.rand(5_000, 1_000) < 0.01
+    mask[:, 0] = True
+    confidence = PackedConfidence(packed.packed(mask))
+    used = sum(buffer.numel() * buffer.element_size() for buffer in confidence.buffers())
+    assert used < 5_000 * 1_000 * (4 + 1) / 20
+
+
+def test_only_large_and_thin_masks_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    thin = torch.zeros(100, 100, dtype=torch.bool)
+    thin[:, 3] = True
+    assert not worth_packing(thin)
+    monkeypatch.setattr(packed, "PACKED_ABOVE", 9_999)
+    assert worth_packing(thin)
+    assert not worth_packing(torch.ones_like(thin))

@@ -1,0 +1,185 @@
+"""Whole steps with and without each thing that makes them fast. Each test says whether results are bit-equal or rounded.
+
+Operations on images are compared with Pillow's in `data/`, prototypes with a loop in `test_state.py`, all of it at once
+with a plain step in `benchmarks/`.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import max_pool2d, pixel_unshuffle
+
+from papi.data.dataset import ViewRecipe
+from papi.data.loader import Loader
+from papi.data.views import Normalise, Views
+from papi.engine import evaluate, train_step
+from papi.methods.papi import PaPi, PaPiConfig
+from papi.networks import Network, Output, build
+from papi.networks.small import SmallResNet
+from papi.packed import PackedConfidence, packed
+from papi.types import Progress
+
+MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
+
+
+class Training:
+    """A few steps of PaPi; `state` afterwards is all that was learned and remembered.
+
+    Steps amplify rounding. Where it differs, they are made in double precision: then a difference that is not rounding
+    shows.
+    """
+
+    def __init__(self, double: bool = False) -> None:
+        random = np.random.default_rng(0)
+        self.images = torch.from_numpy(random.integers(0, 256, (48, 3, 16, 16), np.uint8))
+        mask = torch.from_numpy(random.random((48, 6)) < 0.4)
+        mask[torch.arange(48), torch.arange(48) % 6] = True
+        torch.manual_seed(0)
+        self.method = PaPi(build("small", 3, 6, project=True), mask, PaPiConfig(schedule="step", ramp_epochs=1))
+        self.method = self.method.double() if double else self.method
+        self.dtype = torch.float64 if double else torch.float32
+        self.layout, self.fused = torch.channels_last, True
+
+    def run(self) -> "Training":
+        views = Views(ViewRecipe(policy="cifar10", cutout=6))
+        loader = Loader(
+            self.images, self.method.candidates, views, self.prepare, self.method.views, batch_size=16, seed=0  # type: ignore[arg-type]
+        )
+        optimizer = torch.optim.SGD(self.method.parameters(), lr=0.05, momentum=0.9, nesterov=True, fused=self.fused)
+        for epoch in range(2):
+            for step, batch in enumerate(loader.epoch(epoch)):
+                train_step(self.method, optimizer, 0.05, batch, Progress(epoch, 2, step, len(loader), 0))
+        return self
+
+    def prepare(self, images: Tensor) -> Tensor:
+        normalised = Normalise(MEAN, STD, torch.device("cpu"))(images)
+        return normalised.to(self.dtype).contiguous(memory_format=self.layout)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        return self.method.state_dict()
+
+
+def require_equal(first: Training, second: Training) -> None:
+    for name, value in first.state.items():
+        assert torch.equal(second.state[name], value), name
+
+
+def require_close(first: Training, second: Training) -> None:
+    for name, value in first.state.items():
+        torch.testing.assert_close(second.state[name], value, rtol=1e-6, atol=1e-8)
+
+
+def test_memory_layout_of_weights_and_images() -> None:
+    """Rounding: convolutions sum in another order."""
+    plain = Training(double=True)
+    plain.method.network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    plain.layout = torch.contiguous_format
+    require_close(plain.run(), Training(double=True).run())
+
+
+def test_fused_optimizer() -> None:
+    """Rounding: it adds and multiplies in one go."""
+    plain = Training(double=True)
+    plain.fused = False
+    require_close(plain.run(), Training(double=True).run())
+
+
+class AllGraphs(PaPi):
+    """Keeps the graph of every pass."""
+
+    def further_passes(
+        self, first: Output, views: Sequence[Tensor], mixtures: Sequence[Tensor], learning: bool
+    ) -> tuple[list[Output], list[Tensor]]:
+        return [first, self.network(views[1])], [self.network.encode(mixture) for mixture in mixtures]
+
+
+def test_clean_strong_view_without_graph() -> None:
+    """Bit-equal: nothing learns from that pass; its graph would only take memory."""
+    plain = Training()
+    plain.method.__class__ = AllGraphs
+    require_equal(plain.run(), Training().run())
+
+
+def test_no_classifier_on_mixtures() -> None:
+    """Bit-equal: its answers about mixtures were never used."""
+    plain = Training()
+    plain.method.network.encode = lambda images: plain.method.network(images).features  # type: ignore[method-assign]
+    require_equal(plain.run(), Training().run())
+
+
+class PlainSmall(nn.Module):
+    """The small encoder with activations that leave their input as it is."""
+
+    def __init__(self, source: SmallResNet) -> None:
+        super().__init__()
+        self.source = source
+
+    def forward(self, images: Tensor) -> Tensor:
+        def block(part: nn.Module, x: Tensor) -> Tensor:
+            return torch.relu(part.norm(part.conv(x)))
+
+        def pair(parts: nn.Sequential, x: Tensor) -> Tensor:
+            return block(parts[1], block(parts[0], x))
+
+        source = self.source
+        x = block(source.stem, pixel_unshuffle(images, 2))
+        x = max_pool2d(block(source.widen1, x), 2)
+        x = x + pair(source.residual1, x)
+        x = max_pool2d(block(source.widen2, x), 2)
+        return (x + pair(source.residual2, x)).amax((2, 3))
+
+
+def test_activations_in_place() -> None:
+    """Bit-equal: the backward pass needs what they give, not what they get."""
+    fast, plain = Training(), Training()
+    encoder = plain.method.network.encoder
+    assert isinstance(encoder, SmallResNet)
+    plain.method.network.encoder = PlainSmall(encoder)
+    plain.run()
+    plain.method.network.encoder = encoder
+    require_equal(fast.run(), plain)
+
+
+def literal(images: Tensor) -> Tensor:
+    """Rounding apart, what is fed to a network: (x / 255 - mean) / std."""
+    mean, std = (torch.tensor(each)[:, None, None] for each in (MEAN, STD))
+    return ((images.float() / 255 - mean) / std).contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_normalisation(channels: int) -> None:
+    """Rounding: one multiplication and one addition instead of two divisions and a subtraction; layout as asked."""
+    images = torch.randint(256, (5, channels, 6, 7), dtype=torch.uint8)
+    ours = Normalise(MEAN[:channels], STD[:channels], torch.device("cpu"))(images)
+    torch.testing.assert_close(ours, literal(images)[:, :channels], rtol=0, atol=2e-6)
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_packed_confidence() -> None:
+    """Bit-equal: the same arithmetic on fewer entries."""
+    dense, sparse = Training(), Training()
+    sparse.method.confidence = PackedConfidence(packed(sparse.method.candidates))
+    dense.run()
+    sparse.run()
+    assert torch.equal(sparse.method.confidence.value, dense.method.confidence.value)
+    for mine, theirs in zip(sparse.method.network.parameters(), dense.method.network.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def plainly(network: Network, images: Tensor, prepare: Callable[[Tensor], Tensor]) -> Tensor:
+    network.eval()
+    return torch.cat([network(prepare(part)).logits.softmax(1) for part in torch.split(images, 16)]).detach()
+
+
+def test_evaluation_in_large_batches_without_graph() -> None:
+    """Rounding: the layout, and the size of the batches."""
+    training = Training()
+    plain = copy.deepcopy(training.method.network).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    normalise = Normalise(MEAN, STD, torch.device("cpu"))
+    ours = evaluate(training.method.network, training.images, normalise).probabilities
+    torch.testing.assert_close(ours, plainly(plain, training.images, lambda x: literal(x).contiguous()))
