@@ -27,6 +27,8 @@ class Preset(NamedTuple):
 
 def quick(config: RunConfig) -> Preset:
     """Short runs on a CPU. The same network, optimizer and length for every method, so that comparisons are fair."""
+    if config.network == "mlp":
+        return _quick_features(config)
     epochs = config.epochs or 12
     if config.method == "papi" and config.epochs is None:
         epochs = _EPOCHS_OF_EQUAL_COST.get(config.options.get("passes", _QUICK_FORM), 12)
@@ -41,6 +43,25 @@ def quick(config: RunConfig) -> Preset:
     )
     options = _QUICK_OPTIONS[config.method](epochs, config.options) if config.method in _QUICK_OPTIONS else {}
     return Preset("small", epochs, 64, False, optim, options)
+
+
+def _quick_features(config: RunConfig) -> Preset:
+    """For feature tables, chosen on held-out parts of training data (docs/results.md): the same for every method.
+
+    papi train --data lost.mat                           200 epochs, seconds on one core
+    """
+    epochs = config.epochs or 200
+    optim = OptimConfig(
+        optimizer="adam",
+        lr=3e-3,
+        momentum=0.9,
+        nesterov=False,
+        weight_decay=1e-5,
+        decay="matrices",
+        schedule="constant",
+    )
+    options = _QUICK_OPTIONS[config.method](epochs, config.options) if config.method in _QUICK_OPTIONS else {}
+    return Preset("mlp", epochs, 128, False, optim, options)
 
 
 _QUICK_FORM = "paper"

@@ -11,7 +11,7 @@ from torch import Tensor
 from papi.data.dataset import Dataset
 from papi.data.views import Normalise, Views
 
-WEAK_NOISE, STRONG_NOISE = 0.05, 0.1  # standard deviation, as a share of the column's
+WEAK_NOISE, STRONG_NOISE = 0.2, 0.4  # standard deviation, as a share of the column's
 STRONG_DROPOUT = 0.2  # share of values that a strong view replaces
 
 

@@ -1,5 +1,6 @@
 """Feature tables: a matrix of numbers instead of images, from .mat, csv or parquet files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,24 @@ def read_feature_mat(path: Path, report: Report) -> Dataset:
     features, candidates, labels = read_partial_mat(path)
     require_finite(features, str(path), report)
     names = tuple(str(k) for k in range(candidates.shape[1]))
-    return Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates)
+    return without_empty_classes(Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates))
+
+
+def without_empty_classes(dataset: Dataset) -> Dataset:
+    """A published feature table less the classes that no sample belongs to, where the true labels tell.
+
+    Such classes can be neither learned nor tested; comparisons on these tables leave them out of the candidates too.
+    """
+    if dataset.kind != "features" or dataset.candidates is None or dataset.labels is None:
+        return dataset
+    used, labels = np.unique(dataset.labels, return_inverse=True)
+    candidates = dataset.candidates[:, used]
+    if len(used) == len(dataset.class_names) or not candidates.any(1).all():  # no set may become empty
+        return dataset
+    empty = ", ".join(name for k, name in enumerate(dataset.class_names) if k not in used)
+    note = f"classes of {dataset.name} that no sample belongs to are left out: {empty}."
+    names = tuple(dataset.class_names[k] for k in used)
+    return replace(dataset, class_names=names, labels=labels, candidates=candidates, notes=(*dataset.notes, note))
 
 
 def table_features(table: Table, report: Report) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from papi.data import readers
 from papi.data.dataset import Dataset, Progress, Report, ViewRecipe, refuse, silent
+from papi.data.features import without_empty_classes
 from papi.data.mini_imagenet import find_mini_imagenet, read_mini_imagenet
 from papi.data.own import Reading, annotate, load_own
 from papi.data.published import Remote, Source, feature_source, holding, inside_package, quickly
@@ -226,7 +227,7 @@ def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = sil
         notes=notes,
     )
     if how.split == "train":
-        return dataset
+        return without_empty_classes(dataset)
     if dataset.test_images is None:
         raise UserError(f"{name} has no published test images to train on: leave out --data.split.")
     return replace(dataset, images=dataset.test_images, labels=dataset.test_labels, test_images=None, test_labels=None)
