@@ -166,6 +166,32 @@ def test_threads_of_the_first_part_are_kept(toy_dataset: Dataset, tmp_path: Path
         torch.set_num_threads(1)
 
 
+def test_another_number_of_threads_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
+    train(toy_dataset, tmp_path, stop=stop_after(2))
+    with pytest.raises(UserError, match="began with 1 threads, and with 2 it could not go on bit-equal"):
+        train(toy_dataset, tmp_path, replace(CONFIG, threads=2))
+
+
+def test_other_versions_are_noted(toy_dataset: Dataset, tmp_path: Path) -> None:
+    train(toy_dataset, tmp_path, stop=stop_after(2))
+    record = json.loads((tmp_path / "config.json").read_text())
+    record["versions"]["torch"] = "1.0"
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    started = next(event for event in train(toy_dataset, tmp_path) if isinstance(event, run.Started))
+    assert started.problems[0].startswith("this run began with torch 1.0 and goes on with ")
+
+
+def test_a_folder_in_use_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
+    assert toy_dataset.labels is not None
+    mask = generators.uniform(toy_dataset.labels, 4, 0.3, seed=0)
+    events = run.fit(toy_dataset, mask, CONFIG, RunFolder(tmp_path))
+    next(events)
+    with pytest.raises(UserError, match="is in use by process"):
+        train(toy_dataset, tmp_path)
+    events.close()  # type: ignore[attr-defined]
+    assert isinstance(train(toy_dataset, tmp_path)[-1], run.Finished)
+
+
 def test_a_loss_that_is_not_finite(toy_dataset: Dataset, tmp_path: Path) -> None:
     config = replace(CONFIG, optim=OptimConfig(lr=1e30), checkpoint=CheckpointConfig("1"))
     with pytest.raises(NonFiniteLossError, match=r"epoch 1, step \d.*samples \d+, .* 12 more.*--optim\.lr"):

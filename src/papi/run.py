@@ -285,6 +285,7 @@ def _prepare(
 ) -> None:
     """Write what a run is before its first step, unless an earlier part of it has."""
     folder.create()
+    folder.refuse_other_run(identity)  # which may have begun here while this one got ready
     begun = folder.read_config() is not None
     if not begun or not folder.candidates_file.exists():
         arrays = {"candidates": candidates}

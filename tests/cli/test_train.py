@@ -125,16 +125,15 @@ def test_a_file_in_the_way(toy_npz: Path, tmp_path: Path) -> None:
     assert "cannot be written" in done.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_signals_save_and_the_run_goes_on(toy_npz: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """Stopped by a signal, killed, continued: the model is that of a run left alone."""
+def test_a_signal_saves_and_the_run_goes_on(toy_npz: Path, tmp_path: Path) -> None:
+    """Stopped by a signal, killed, continued: the model is that of a run left alone. More is in tests/faults."""
     common = ["train", "--data", toy_npz, "--epochs", 30, "--checkpoint.every", "1", *OPTIONS]
     folder = tmp_path / "parts"
     first = start(*common, "--out", folder)
     wait_for(folder / "checkpoint.pt")
-    first.send_signal(number)
+    first.send_signal(signal.SIGTERM)
     output, errors = first.communicate(timeout=60)
-    assert first.returncode == code, errors
+    assert first.returncode == 143, errors
     assert "Continue with:" in output
     assert not (folder / "summary.json").exists()
 

@@ -55,7 +55,7 @@ def damage(folder: Path) -> list[str]:
     return [finding.says for finding in check_up(folder).findings if finding.wrong]
 
 
-def wait_for(file: Path, child: Child, seconds: float = 60) -> None:
+def wait_for(file: Path, child: Child, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not file.exists():
         assert time.monotonic() < deadline, f"{file} did not appear: {child.said}"
@@ -90,7 +90,7 @@ def kill_often(
     return continued + ("continuing in epoch" in last.said)
 
 
-def wait_until_training(child: Child, seconds: float = 60) -> None:
+def wait_until_training(child: Child, seconds: float = 180) -> None:
     """Until the first step is about to begin, or the run says that it is complete."""
     deadline = time.monotonic() + seconds
     while "test accuracy" not in child.said.lower():
