@@ -25,7 +25,7 @@ class PlainPaPi:
     def __init__(self, method: PaPi, pixels: np.ndarray, views: PillowViews, batch: int, lr: float) -> None:
         self.network: Network = copy.deepcopy(method.network).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.optimizer = torch.optim.SGD(self.network.parameters(), lr=lr, momentum=0.9, weight_decay=1e-3)
-        self.candidates = method.candidates.float()
+        self.candidates = method.candidates[:].float()
         self.confidence = self.candidates / self.candidates.sum(1, keepdim=True)
         self.prototypes = torch.zeros_like(method.prototypes.value)
         self.settings, self.momenta_and_weight = method.config, method.momenta_and_weight

@@ -1,12 +1,21 @@
 """Packed candidate sets and confidence against the dense ones, bit for bit."""
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from papi import packed
+from papi import packed, run
+from papi.config import RunConfig
+from papi.data import candidates as generators
+from papi.data.dataset import Dataset
 from papi.losses import candidate_softmax
 from papi.packed import PackedConfidence, PackedSets, worth_packing
+from papi.runfolder import RunFolder
 from papi.state import Confidence
 
 SIZES = [(1, 2), (7, 5), (64, 40), (33, 300)]
@@ -91,3 +100,60 @@ def test_only_large_and_thin_masks_are_packed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(packed, "PACKED_ABOVE", 9_999)
     assert worth_packing(thin)
     assert not worth_packing(torch.ones_like(thin))
+
+
+CONFIG = RunConfig(data="toy", epochs=2, batch_size=20, device="cpu", threads=1)
+# One class for each bar of the toy images and many that are never drawn, so that packing is worth its while.
+CLASSES = 60
+
+
+def train(data: Dataset, folder: Path, config: RunConfig, stop_after: int = 10**9) -> list[Any]:
+    assert data.labels is not None
+    data = replace(data, class_names=tuple(f"class {k}" for k in range(CLASSES)))
+    asked = iter(range(10**9))
+    mask = generators.uniform(data.labels, CLASSES, 0.05, seed=0)
+    return list(run.fit(data, mask, config, RunFolder(folder), lambda: next(asked) + 1 >= stop_after))
+
+
+@pytest.mark.parametrize("method", ["papi", "pico", "dpll", "proden", "rc", "cc", "valen", "supervised"])
+def test_runs_are_bit_equal(method: str, toy_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packed against dense, and stopped and continued against in one go."""
+    options = {"pico": ("queue=64", "warmup_epochs=0"), "valen": ("warmup_epochs=1",)}
+    config = replace(CONFIG, method=method, option=options.get(method, ()))
+    train(toy_dataset, tmp_path / "dense", config)
+    monkeypatch.setattr(packed, "PACKED_ABOVE", 0)
+    train(toy_dataset, tmp_path / "packed", config, stop_after=2)
+    trained = train(toy_dataset, tmp_path / "packed", config)[-1].method
+    assert isinstance(trained.candidates, PackedSets)
+    dense, sparse = (RunFolder(tmp_path / name) for name in ("dense", "packed"))
+    assert sparse.model_file.read_bytes() == dense.model_file.read_bytes()
+    with np.load(dense.arrays_file) as first, np.load(sparse.arrays_file) as second:
+        assert set(first) == set(second)
+        for name in first:
+            assert np.array_equal(second[name], first[name]), name
+    for mine, theirs in zip(sparse.read_rows(), dense.read_rows(), strict=True):
+        assert mine["loss"] == theirs["loss"]
+        assert mine.get("mean_confidence") == theirs.get("mean_confidence")
+
+
+@pytest.mark.parametrize(("method", "option"), [("lws", ()), ("papi", ("noise_tolerance=0.1",))])
+def test_mass_outside_the_sets_is_kept_and_its_memory_said(
+    method: str, option: tuple[str, ...], toy_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "PACKED_ABOVE", 0)
+    events = train(toy_dataset, tmp_path, replace(CONFIG, epochs=1, method=method, option=option))
+    assert isinstance(events[-1].method.candidates, Tensor)
+    assert events[0].problems[-1] == (
+        f"{method} remembers a number for every sample and class with these settings and sets: 0.0 GB."
+    )
+
+
+def test_votes_are_where_confidence_begins() -> None:
+    mask = make_mask(30, 10)
+    votes = candidate_softmax(torch.randn(30, 10), mask)
+    dense, sparse = Confidence(mask), PackedConfidence(packed.packed(mask))
+    for state in (dense, sparse):
+        state.start_from(votes)
+    assert torch.equal(sparse.value, dense.value)
+    for first, second in zip(sparse.highest(), dense.highest(), strict=True):
+        assert torch.equal(first, second)

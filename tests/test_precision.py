@@ -1,4 +1,4 @@
-"""Half precision and compiled encoders: what computes in what, what a checkpoint holds, and that runs go on bit-equal."""
+"""Half precision and compiled encoders: what computes in what, what checkpoints hold, and that runs go on bit-equal."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ def train(data: Dataset, config: RunConfig = CONFIG, folder: Path | None = None,
 def small_papi(data: Dataset, half: torch.dtype | None) -> tuple[PaPi, Loader]:
     torch.manual_seed(0)
     network = build("small", 1, len(data.class_names), project=True)
-    network.half = half
+    network.autocast = half
     assert data.labels is not None
     mask = torch.from_numpy(generators.uniform(data.labels, len(data.class_names), 0.3, seed=0))
     method = PaPi(network, mask, PaPiConfig(schedule="step", ramp_epochs=1))
@@ -70,9 +70,7 @@ def test_the_network_alone_computes_in_half_precision(toy_dataset: Dataset) -> N
 def test_every_method_learns_in_bf16(name: str, toy_dataset: Dataset) -> None:
     """Rounded to 8 bits, losses of a short run stay within a few percent of those in float32."""
     config = replace(CONFIG, method=name, option=("queue=64",) if name == "pico" else ())
-    half, full = (
-        train(toy_dataset, replace(config, precision=precision))[-1].method for precision in ("bf16", "fp32")
-    )
+    half, full = (train(toy_dataset, replace(config, precision=precision))[-1].method for precision in ("bf16", "fp32"))
     assert isinstance(half, Method)
     weights = [torch.cat([p.detach().flatten() for p in each.network.parameters()]) for each in (half, full)]
     assert torch.isfinite(weights[0]).all()

@@ -1,4 +1,4 @@
-"""Whole steps with and without each thing that makes them fast. Each test says whether results are bit-equal or rounded.
+"""Whole steps with and without each thing that makes them fast: each test says if results are bit-equal or rounded.
 
 Operations on images are compared with Pillow's in `data/`, prototypes with a loop in `test_state.py`, all of it at once
 with a plain step in `benchmarks/`.
@@ -47,7 +47,13 @@ class Training:
     def run(self) -> "Training":
         views = Views(ViewRecipe(policy="cifar10", cutout=6))
         loader = Loader(
-            self.images, self.method.candidates, views, self.prepare, self.method.views, batch_size=16, seed=0  # type: ignore[arg-type]
+            self.images,
+            self.method.candidates,
+            views,
+            self.prepare,
+            self.method.views,
+            batch_size=16,
+            seed=0,  # type: ignore[arg-type]
         )
         optimizer = torch.optim.SGD(self.method.parameters(), lr=0.05, momentum=0.9, nesterov=True, fused=self.fused)
         for epoch in range(2):

@@ -40,11 +40,10 @@ class Evaluator:
         """The measurements of an epoch."""
         row: dict[str, float] = {}
         if method.confidence is not None:
-            confidence = method.confidence.value
-            row["mean_confidence"] = float(confidence.amax(1).mean())
+            confidence, resolved = method.confidence.highest()  # outside the candidates only where sets are doubted
+            row["mean_confidence"] = float(confidence.mean())
             if self.labels is not None:
-                resolved = confidence.argmax(1).cpu().numpy()  # outside the candidates only where sets are doubted
-                row["disambiguation_accuracy"] = accuracy(resolved, self.labels)
+                row["disambiguation_accuracy"] = accuracy(resolved.cpu().numpy(), self.labels)
         if self.held_out is not None:
             held = evaluate(method.network, self.held_out.images, self.normalise)
             row |= criteria(held.probabilities.numpy(), self.held_out.candidates)
@@ -70,7 +69,7 @@ class Evaluator:
             held = evaluate(method.network, self.held_out.images, self.normalise)
             return fit_temperature(held.logits.numpy(), self.held_out.candidates)
         trained = evaluate(method.network, images, self.normalise)
-        return fit_temperature(trained.logits.numpy(), method.candidates.cpu().numpy(), lowest=1.0)
+        return fit_temperature(trained.logits.numpy(), method.candidates[:].cpu().numpy(), lowest=1.0)
 
     def conclude(
         self, method: Method, images: Tensor, temperature: float = 1.0
@@ -81,7 +80,7 @@ class Evaluator:
         out. What each classifier says about the training images now, within their candidates, is kept beside: where the
         two differ, a person should look.
         """
-        candidates = method.candidates.cpu()
+        candidates = method.candidates[:].cpu()
         arrays = self._resolve(method, images, candidates, temperature, method.confidence)
         confidence = torch.from_numpy(arrays["confidence"])
         if self.held_out is not None:

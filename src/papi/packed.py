@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from papi import distributed
 from papi.state import Confidence
 
 PACKED_ABOVE = 100_000_000  # entries N×K: from half a gigabyte on, as a mask of bytes and a matrix of float32
@@ -42,6 +43,10 @@ class PackedSets(nn.Module):
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        return self.starts.device
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         places = self.places(index)
@@ -81,14 +86,37 @@ class PackedConfidence(Confidence):
 
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
-        places = self.sets.places(index)
-        # A row that repeats its first entry writes the same value there again.
-        self.entries[places] = guess.gather(1, self.sets.columns[places].long()).to(self.entries.dtype)
+        part = distributed.locate(len(index))
+        self._write(self.sets.places(part.gather(index)), part.gather(guess))
+
+    def start_from(self, value: Tensor) -> None:
+        for rows in self._parts():
+            self._write(self.sets.places(rows), value[rows].to(self.entries.device))
+
+    def highest(self) -> tuple[Tensor, Tensor]:
+        found = [(part.amax(1), part.argmax(1)) for part in (self[rows] for rows in self._parts())]
+        return torch.cat([value for value, _ in found]), torch.cat([label for _, label in found])
 
     @property
     def value(self) -> Tensor:  # type: ignore[override]
-        """All rows unfolded, `(N, K)`: the memory that is saved otherwise."""
-        return torch.cat([self[slice(start, start + _ROWS)] for start in range(0, len(self.sets), _ROWS)])
+        """All rows unfolded, `(N, K)`: all the memory that is saved otherwise."""
+        return torch.cat([self[rows] for rows in self._parts()])
+
+    def _parts(self) -> list[slice]:
+        return [slice(start, start + _ROWS) for start in range(0, len(self.sets), _ROWS)]
+
+    def _write(self, places: Tensor, rows: Tensor) -> None:
+        # A row that repeats its first entry writes the same value there again.
+        self.entries[places] = rows.gather(1, self.sets.columns[places].long()).to(self.entries.dtype)
+
+
+Candidates = Tensor | PackedSets
+"""The candidate sets of all samples, `(N, K) bool`, in one of both forms."""
+
+
+def uniform_confidence(candidates: Candidates) -> Confidence:
+    """Every candidate of a sample is as likely as the others: what a method begins with, packed if the sets are."""
+    return PackedConfidence(candidates) if isinstance(candidates, PackedSets) else Confidence(candidates)
 
 
 def worth_packing(candidates: Tensor) -> bool:
@@ -103,3 +131,11 @@ def worth_packing(candidates: Tensor) -> bool:
 def packed(candidates: Tensor) -> PackedSets:
     """A whole mask `(N, K) bool`, packed."""
     return PackedSets(torch.split(candidates, _ROWS), candidates.shape[1])
+
+
+def memory_notes(method: str, candidates: Candidates) -> list[str]:
+    """What to say where a mask is large and could not be packed: the memory of a matrix of its size."""
+    if isinstance(candidates, PackedSets) or candidates.numel() <= PACKED_ABOVE:
+        return []
+    gigabytes = 4 * candidates.numel() / 1e9
+    return [f"{method} remembers a number for every sample and class with these settings and sets: {gigabytes:.1f} GB."]

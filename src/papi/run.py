@@ -30,6 +30,7 @@ from papi.methods.base import Method
 from papi.metrics import CRITERIA
 from papi.networks import build, compile_encoders, require_compiler, require_fitting
 from papi.optim import build_optimizer, learning_rate
+from papi.packed import memory_notes, packed, worth_packing
 from papi.parent import Parent
 from papi.presets import complete
 from papi.randomness import seed_torch
@@ -190,7 +191,7 @@ def _fit(
         epoch=state["epoch"] if state else 0,
         step=state["step"] if state else 0,
         steps=len(loader),
-        problems=(*dataset.notes, *problems),
+        problems=(*dataset.notes, *memory_notes(config.method, method.candidates), *problems),
     )
     memory = engine.peak_memory(device)
     for event in engine.fit(
@@ -357,7 +358,7 @@ def _build_method(
         len(dataset.class_names),
         project=method_class.projects(method_config),
     )
-    network.half, _ = engine.half_precision(config.precision, device)  # before a method copies the network
+    network.autocast, _ = engine.half_precision(config.precision, device)  # before a method copies the network
     if parent is not None:
         parent.hand_weights(network)
     extras: dict[str, Any] = {}
@@ -369,11 +370,13 @@ def _build_method(
         extras["truth"] = torch.from_numpy(dataset.labels)
     if method_class.needs_shape(method_config):
         extras["shape"] = dataset.input_shape
-    method = method_class(network, torch.from_numpy(candidates), method_config, **extras)
+    mask = torch.from_numpy(candidates)
+    pack = method_class.packs(method_config) and worth_packing(mask)
+    method = method_class(network, packed(mask) if pack else mask, method_config, **extras)
     if parent is not None:
         parent.hand_prototypes(method)
     if dataset.initial_confidence is not None and method.confidence is not None:
-        method.confidence.value.copy_(torch.from_numpy(dataset.initial_confidence))
+        method.confidence.start_from(torch.from_numpy(dataset.initial_confidence))
     if config.compile:
         compile_encoders(method)
     return method.to(device)

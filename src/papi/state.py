@@ -28,6 +28,14 @@ class Confidence(nn.Module):
     def __getitem__(self, index: Tensor) -> Tensor:
         return self.value[index]
 
+    def start_from(self, value: Tensor) -> None:
+        """Begin with `(N, K)` instead of equal shares."""
+        self.value.copy_(value)
+
+    def highest(self) -> tuple[Tensor, Tensor]:
+        """For each sample the highest confidence and the label that has it, `(N,)` and `(N,)`."""
+        return self.value.amax(1), self.value.argmax(1)
+
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
         """Believe the guess `(B, K)`."""

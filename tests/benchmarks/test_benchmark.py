@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-
-from benchmarks import __main__ as command
-from benchmarks import prototypes, state, step, table
 from benchmarks.machine import convolutions_alone
 from benchmarks.measure import Apart, Line, fastest_apart, in_turns, speedup
 from benchmarks.training import PlainTraining, Task, Training
+
+from benchmarks import __main__ as command
+from benchmarks import prototypes, state, step, table
 
 TINY = Task("small", 1, 16, 8, None)
 MET = speedup("quick thing : slow thing", (3.0, 1.0), 2.5)
@@ -21,7 +21,8 @@ SHARE = Line("all but the encoder", 1.0, 0.11, 0.11, 0.1, at_most=True, share=0.
 
 
 @pytest.mark.parametrize(
-    ("line", "missed", "failed"), [(MET, False, False), (CLOSE, True, False), (MISSED, True, True), (SHARE, True, False)]
+    ("line", "missed", "failed"),
+    [(MET, False, False), (CLOSE, True, False), (MISSED, True, True), (SHARE, True, False)],
 )
 def test_a_target_is_missed(line: Line, missed: bool, failed: bool) -> None:
     assert (line.missed(), line.missed(0.2)) == (missed, failed)

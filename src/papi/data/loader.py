@@ -7,6 +7,7 @@ from torch import Tensor
 
 from papi import distributed
 from papi.data.views import Normalise, Views
+from papi.packed import Candidates
 from papi.randomness import draws, draws_of_rows
 from papi.types import Batch
 
@@ -20,7 +21,7 @@ class Loader:
     def __init__(
         self,
         images: Tensor,
-        candidates: Tensor,
+        candidates: Candidates,
         views: Views,
         normalise: Normalise,
         view_names: tuple[str, ...],

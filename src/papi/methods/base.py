@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
 from papi.networks import Network
+from papi.packed import Candidates, PackedSets
 from papi.state import Confidence, Prototypes
 from papi.types import Batch, Progress, StepOutput
 
@@ -33,14 +34,17 @@ class Method(nn.Module):
     memory: ClassVar[str] = ""
     """What it keeps between steps besides the network."""
 
-    candidates: Tensor
+    candidates: Candidates
 
-    def __init__(self, network: Network, candidates: Tensor, config: Any) -> None:
+    def __init__(self, network: Network, candidates: Candidates, config: Any) -> None:
         super().__init__()
         self.network = network
         self.config = config
         # The mask is given, not learned: it is stored once with the run, not in every checkpoint.
-        self.register_buffer("candidates", candidates, persistent=False)
+        if isinstance(candidates, PackedSets):
+            self.candidates = candidates
+        else:
+            self.register_buffer("candidates", candidates, persistent=False)
         self.confidence: Confidence | None = None
         self.prototypes: Prototypes | None = None
 
@@ -57,6 +61,11 @@ class Method(nn.Module):
     @classmethod
     def projects(cls, config: Any) -> bool:
         """Whether the network needs a projector."""
+        return False
+
+    @classmethod
+    def packs(cls, config: Any) -> bool:
+        """Whether it takes packed sets (`papi.packed`): all it believes stays inside them, in `uniform_confidence`."""
         return False
 
     @classmethod

@@ -8,6 +8,7 @@ Symbols: f logits, Y candidates; the loss is -log Σ_{j in Y} softmax(f)_j.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from papi.losses import candidate_likelihood_loss
 from papi.methods.one_view import OneView, OneViewConfig
@@ -29,6 +30,10 @@ class CC(OneView):
     year = 2020
     passes = "1f + 1b"
     memory = "nothing"
+
+    @classmethod
+    def packs(cls, config: Any) -> bool:
+        return True
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits

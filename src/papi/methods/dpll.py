@@ -16,6 +16,7 @@ from torch import Tensor
 from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
+from papi.packed import uniform_confidence
 from papi.schedules import ramp
 from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
@@ -50,7 +51,7 @@ class DPLL(Tolerant):
 
     def __init__(self, network: Network, candidates: Tensor, config: DPLLConfig) -> None:
         super().__init__(network, candidates, config)
-        self.confidence = Confidence(candidates)
+        self.confidence = uniform_confidence(candidates)
 
     @property
     def views(self) -> tuple[str, ...]:

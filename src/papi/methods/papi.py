@@ -18,6 +18,7 @@ from papi import distributed
 from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network, Output
+from papi.packed import uniform_confidence
 from papi.randomness import draws
 from papi.schedules import linear, ramp
 from papi.state import Confidence, Prototypes
@@ -70,7 +71,7 @@ class PaPi(Tolerant):
 
     def __init__(self, network: Network, candidates: Tensor, config: PaPiConfig) -> None:
         super().__init__(network, candidates, config)
-        self.confidence = Confidence(candidates)
+        self.confidence = uniform_confidence(candidates)
         if config.alignment:
             self.prototypes = Prototypes(candidates.shape[1], network.projection)
 

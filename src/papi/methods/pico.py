@@ -20,6 +20,7 @@ from papi.errors import UserError
 from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
+from papi.packed import uniform_confidence
 from papi.schedules import linear
 from papi.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
 from papi.types import Batch, Progress, StepOutput
@@ -72,7 +73,7 @@ class PiCO(Tolerant):
         super().__init__(network, candidates, config)
         assert (truth is not None) == self.needs_truth(config), "only an oracle gets true labels"
         self.register_buffer("truth", truth, persistent=False)
-        self.confidence = Confidence(candidates)
+        self.confidence = uniform_confidence(candidates)
         self.prototypes = Prototypes(candidates.shape[1], network.projection)
         self.queue = FeatureQueue(config.queue, network.projection)
         self.key_network = MomentumCopy(network)

@@ -16,6 +16,7 @@ from papi.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
+from papi.packed import uniform_confidence
 from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
 
@@ -40,7 +41,7 @@ class RC(Tolerant, OneView):
 
     def __init__(self, network: Network, candidates: Tensor, config: RCConfig) -> None:
         super().__init__(network, candidates, config)
-        self.confidence = Confidence(candidates)
+        self.confidence = uniform_confidence(candidates)
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits

@@ -29,6 +29,10 @@ class Supervised(OneView):
     def needs_truth(cls, config: Any) -> bool:
         return True
 
+    @classmethod
+    def packs(cls, config: Any) -> bool:
+        return True
+
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
         return StepOutput(cross_entropy(logits, self.truth[batch.index]), logits)

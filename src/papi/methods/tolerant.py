@@ -125,6 +125,12 @@ class Tolerant(Method):
         super().__init__(network, candidates, config)
         self.tolerance = NoiseTolerance(candidates, config.noise_tolerance)
 
+    @classmethod
+    def packs(cls, config: Any) -> bool:
+        tolerance: str = config.noise_tolerance
+        return tolerance == "off"
+
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
-        self.tolerance.estimate(self.candidates, progress)
+        if isinstance(self.candidates, Tensor):  # packed sets are never doubted
+            self.tolerance.estimate(self.candidates, progress)
         return super().start_epoch(progress, batches)

@@ -24,6 +24,7 @@ from papi.errors import UserError
 from papi.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.networks import Network
+from papi.packed import uniform_confidence
 from papi.randomness import seed_torch
 from papi.state import Confidence, Neighbours
 from papi.types import Batch, Progress, StepOutput
@@ -71,11 +72,15 @@ class VALEN(OneView):
         super().__init__(network, candidates, config)
         samples, classes = candidates.shape
         pixels = math.prod(shape)
-        self.confidence = Confidence(candidates)
-        self.distribution = Confidence(candidates)
+        self.confidence = uniform_confidence(candidates)
+        self.distribution = uniform_confidence(candidates)
         self.neighbours = Neighbours(samples, config.neighbours)
         self.encoder = copy.deepcopy(network)
         self.decoder = nn.Sequential(nn.Linear(classes, pixels), nn.ReLU(), nn.Linear(pixels, pixels))
+
+    @classmethod
+    def packs(cls, config: Any) -> bool:
+        return True
 
     @classmethod
     def needs_shape(cls, config: Any) -> bool:
@@ -92,7 +97,7 @@ class VALEN(OneView):
             self.neighbours.find(distributed.gather_rows(features))
         self.network.train()
         self.encoder.load_state_dict(self.network.state_dict())
-        self.distribution.value.copy_(self.confidence.value)
+        self.distribution.load_state_dict(self.confidence.state_dict())
         seed_torch(progress.seed, "decoder")
         for layer in self.decoder:  # anew, because weight decay has acted on it while it was idle
             if isinstance(layer, nn.Linear):

@@ -29,7 +29,7 @@ class Network(nn.Module):
     def __init__(self, encoder: nn.Module, dimensions: int, classes: int, projection: int | None) -> None:
         super().__init__()
         self.projection = projection or dimensions  # width of what `project` gives
-        self.half: torch.dtype | None = None  # computes in this type where that is safe; None is float32 throughout
+        self.autocast: torch.dtype | None = None  # computes in this type where that is safe; None is float32 throughout
         self.encoder = encoder
         self.classifier = nn.Linear(dimensions, classes)
         self.projector = (
@@ -57,7 +57,7 @@ class Network(nn.Module):
         return normalize(projected.to(torch.promote_types(projected.dtype, torch.float32)))
 
     def _precision(self, given: Tensor) -> torch.autocast:
-        return torch.autocast(given.device.type, self.half, enabled=self.half is not None)
+        return torch.autocast(given.device.type, self.autocast, enabled=self.autocast is not None)
 
 
 class _Entry(NamedTuple):
@@ -96,7 +96,7 @@ def require_compiler(wanted: bool, device: torch.device) -> None:
     """Stop if compiling is wanted for a CPU and there is nothing to compile with."""
     compiler = os.environ.get("CXX", "g++")
     if wanted and device.type == "cpu" and shutil.which(compiler) is None:
-        raise UserError(f"--compile needs the C++ compiler {compiler}, which is not installed: install it, or leave it.")
+        raise UserError(f"--compile needs the C++ compiler {compiler}, which is not here: install it, or leave it out.")
 
 
 def compile_encoders(module: nn.Module) -> None:
