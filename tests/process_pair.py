@@ -44,12 +44,14 @@ OPTIONS: dict[str, tuple[dict[str, str], ...]] = {
         {"alignment": "off"},
         {"ramp_epochs": "1", "passes": "two"},
         {"ramp_epochs": "1", "passes": "one"},
+        {"ramp_epochs": "1", "noise_tolerance": "auto"},
     ),
     "dpll": ({"ramp_epochs": "2"},),
     "pico": (
         {"warmup_epochs": "1", "queue": "32"},
         {"warmup_epochs": "1", "queue": "32", "positives": "truth", "guidance": "classifier"},
     ),
+    "proden": ({}, {"noise_tolerance": "0.3"}),
     "valen": ({"warmup_epochs": "2"},),
 }
 EXACT = [(name, options, "float64") for name in METHODS for options in OPTIONS.get(name, ({},))]

@@ -25,10 +25,10 @@ import torch
 from papi import distributed
 
 try:
-    with distributed.joined(torch.device("cpu"), timedelta(seconds=2)):
+    with distributed.joined(torch.device("cpu"), timedelta(seconds=10)):
         distributed.any_of(True)
         if distributed.rank() == 1:
-            os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == "killed" else time.sleep(30)
+            os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == "killed" else time.sleep(600)
         distributed.gather_rows(torch.zeros(3))
 except distributed.LostProcessError as error:
     print(error)
@@ -68,7 +68,7 @@ class TestOneAndTwo:
         assert len(alone["losses"]) == STEPS
         assert together["losses"] == pytest.approx(alone["losses"], rel=0, abs=tolerance)
         for mine, other in zip(alone["rows"], together["rows"], strict=True):
-            assert other == pytest.approx(mine, rel=0, abs=tolerance)
+            assert other == pytest.approx(mine, rel=0, abs=max(tolerance, 1e-7))  # some are logged in single precision
         torch.testing.assert_close(together["state"], alone["state"], rtol=0, atol=tolerance)
 
     @pytest.mark.parametrize("values", EXACT + ROUNDED + BATCH_NORM, ids=case)
@@ -110,7 +110,7 @@ class Torchrun:
         os.kill(int(second), signal.SIGKILL)
 
     def wait_for_rows(self, count: int) -> None:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 240
         while len(self.folder.read_rows()) < count:
             assert time.monotonic() < end, "it does not get on"
             time.sleep(0.02)
@@ -147,12 +147,12 @@ class TestTorchrun:
         runs = Torchrun(toy_npz, tmp_path / "run")
         launcher = runs.start()
         runs.kill_second(launcher)
-        said = launcher.communicate(timeout=60)[0]
+        said = launcher.communicate(timeout=240)[0]
         assert launcher.returncode != 0
         assert "papi: another process of this run has ended" in said
         assert runs.folder.read_summary() is None
         alone = runs.start_alone()
-        said = alone.communicate(timeout=120)[0]
+        said = alone.communicate(timeout=240)[0]
         assert alone.returncode == 0, said
         assert "continuing in epoch" in said
         runs.check_finished()
@@ -204,9 +204,12 @@ class TestTogether:
     def test_a_lost_process_is_not_waited_for_for_ever(self, end: str) -> None:
         """Nobody but the other process sees it: there is no torchrun that would end them all."""
         first, second = start_pair("-c", WAITING, end)
-        said = first.communicate(timeout=60)[0]
-        second.kill()
-        second.communicate()
+        try:
+            said = first.communicate(timeout=240)[0]
+        finally:
+            for process in (first, second):
+                process.kill()
+                process.communicate()
         assert first.returncode == 3
         assert said.startswith("another process of this run has ended or does not answer any more.")
 

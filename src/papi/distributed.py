@@ -145,7 +145,8 @@ def total(values: dict[str, Tensor]) -> dict[str, Tensor]:
     """Each number `()` summed over the processes, in float64."""
     if world_size() == 1:
         return values
-    sums = torch.stack([value.double() for value in values.values()])
+    device = next(iter(values.values())).device  # constants among them may be on the CPU
+    sums = torch.stack([value.to(device, torch.float64) for value in values.values()])
     distributed.all_reduce(sums)
     return dict(zip(values, sums, strict=True))
 

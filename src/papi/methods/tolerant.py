@@ -78,7 +78,8 @@ class NoiseTolerance(nn.Module):
         """
         if self.auto:
             part = distributed.locate(len(batch.index))
-            self.certainty[part.gather(batch.index)] = part.gather(signed_certainty(logits, batch.candidates))
+            certainty = signed_certainty(logits, batch.candidates).to(self.certainty.dtype)
+            self.certainty[part.gather(batch.index)] = part.gather(certainty)
         if not _warm(progress) or not (self.auto or self.fixed):
             return batch.candidates
         return torch.where(batch.candidates, 1.0, self.weight if self.auto else self.fixed)
