@@ -96,7 +96,9 @@ def require_compiler(wanted: bool, device: torch.device) -> None:
     """Stop if compiling is wanted for a CPU and there is nothing to compile with."""
     compiler = os.environ.get("CXX", "g++")
     if wanted and device.type == "cpu" and shutil.which(compiler) is None:
-        raise UserError(f"--compile needs the C++ compiler {compiler}, which is not installed: install it, or leave it.")
+        raise UserError(
+            f"--compile needs the C++ compiler {compiler}, which is not installed: install it, or leave it."
+        )
 
 
 def compile_encoders(module: nn.Module) -> None:
