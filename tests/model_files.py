@@ -28,11 +28,11 @@ def write_model(
             module.running_mean.normal_(0, 0.1)
             module.running_var.uniform_(0.5, 1.5)
     with torch.no_grad():
-        built.classifier.weight.mul_(4)
+        built.classifier.weight.mul_(8)
     columns = shape[0]
     mean = tuple(0.4 + 0.05 * (k % 3) for k in range(columns))
     std = tuple(0.2 + 0.02 * (k % 3) for k in range(columns))
     path.mkdir(parents=True, exist_ok=True)
     assert network in NETWORKS
-    save_model(path / "model.safetensors", built, ModelCard(network, classes, shape, mean, std, projects=True))
+    save_model(path / "model.safetensors", built, ModelCard(network, classes, shape, mean, std, True, temperature=1.6))
     return path

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.jit._trace import TracerWarning
 
 from papi.errors import UserError
 from papi.inference import Model, load, save_model
@@ -44,13 +45,14 @@ class Whole(nn.Module):
         if len(card.shape) == 3:
             scale, shift = (scale / 255)[:, None, None], shift[:, None, None]
         self.network = _plain_copy(model)
+        self.temperature = card.temperature
         self.register_buffer("scale", scale.float())
         self.register_buffer("shift", shift.float())
         self.eval()
 
     def forward(self, samples: Tensor) -> Tensor:
         logits: Tensor = self.network(samples.float() * self.scale + self.shift).logits
-        return logits.softmax(1)
+        return (logits / self.temperature).softmax(1)
 
 
 def _plain_copy(model: Model) -> nn.Module:
@@ -196,13 +198,16 @@ def _require_packages(kind: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves: which of their parts are deprecated, which they do without."""
+    """Without what the exporters say about themselves: which of their parts are deprecated, which they do without.
+
+    Tracing also warns of every branch it takes for good; the one in a network is that of batches that are not empty.
+    """
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            for category in (DeprecationWarning, FutureWarning):
+            for category in (DeprecationWarning, FutureWarning, TracerWarning):
                 warnings.simplefilter("ignore", category)
             yield
     finally:
