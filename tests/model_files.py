@@ -29,7 +29,7 @@ def write_model(
             module.running_mean.normal_(0, 0.1)
             module.running_var.uniform_(0.5, 1.5)
     with torch.no_grad():
-        built.classifier.weight.mul_(4)
+        built.classifier.weight.mul_(8)
     columns = shape[0]
     mean = tuple(0.4 + 0.05 * (k % 3) for k in range(columns))
     std = tuple(0.2 + 0.02 * (k % 3) for k in range(columns))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.jit._trace import TracerWarning
 
 from papi.errors import UserError
 from papi.inference import Model, load, save_model
@@ -197,13 +198,16 @@ def _require_packages(kind: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves: which of their parts are deprecated, which they do without."""
+    """Without what the exporters say about themselves: which of their parts are deprecated, which they do without.
+
+    Tracing also warns of every branch it takes for good; the one in a network is that of batches that are not empty.
+    """
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            for category in (DeprecationWarning, FutureWarning):
+            for category in (DeprecationWarning, FutureWarning, TracerWarning):
                 warnings.simplefilter("ignore", category)
             yield
     finally:
