@@ -1,7 +1,5 @@
 """What saving costs, as a share of the time of training at the default interval.
 
-    python benchmarks/checkpoints.py
-
 A run saves at every epoch end and, within long epochs, every 60 seconds. For each network the steps of an epoch are
 timed, and a save of the whole state: what it costs of the time between two saves must stay below 2 %. The quickest of
 several counts, in seconds and in seconds of the processor: on a busy machine only the second is of use.
@@ -12,6 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import torch
+
+from benchmarks.measure import Line
 from papi import run
 from papi.config import CandidatesConfig, CheckpointConfig, RunConfig
 from papi.engine import Stepped
@@ -29,8 +30,8 @@ SAVES = 5
 TARGET = 0.02
 
 
-def measure() -> Iterator[tuple[str, float, float, float]]:
-    """Name, the seconds between two saves, and what share of them a save takes: on the clock, and of the processor."""
+def costs() -> Iterator[tuple[str, float, float, float]]:
+    """Name, the seconds between two saves, those of a save, and what share of the processor's time a save takes."""
     interval = CheckpointConfig().seconds
     for name, config in CASES.items():
         with tempfile.TemporaryDirectory() as place:
@@ -47,18 +48,19 @@ def measure() -> Iterator[tuple[str, float, float, float]]:
             size = (folder / "checkpoint.pt").stat().st_size / 1e6
         save = [min(each) for each in zip(*times[Saved], strict=True)]
         step = [min(each) for each in zip(*times[Stepped], strict=True)]
-        clock, processor = (cost / min(interval, one * started.steps) for cost, one in zip(save, step, strict=True))
-        yield f"{name} ({size:.0f} MB)", min(interval, step[0] * started.steps), clock, processor
+        between = [min(interval, one * started.steps) for one in step]
+        yield f"{name} ({size:.0f} MB)", between[0], save[0], save[1] / between[1]
+
+
+def measure(quick: bool) -> Iterator[Line]:
+    if quick:
+        return
+    threads = torch.get_num_threads()
+    for name, between, save, processor in costs():
+        item = f"a save, {name}, share of the time between two ({processor:.2%} of the processor's)"
+        yield Line(item, between, save, save / between, TARGET, at_most=True)
+    torch.set_num_threads(threads)  # the runs had their own
 
 
 def now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
-
-
-if __name__ == "__main__":
-    for name, between, clock, processor in measure():
-        kept = "kept" if clock <= TARGET else "missed"
-        print(
-            f"{name:20} saved every {between:.1f} s: {clock:.2%} of the time, {processor:.2%} of the processor's "
-            f"(target {TARGET:.0%}: {kept})"
-        )

@@ -99,9 +99,9 @@ class AllGraphs(PaPi):
     """Keeps the graph of every pass."""
 
     def further_passes(
-        self, first: Output, views: Sequence[Tensor], mixtures: Sequence[Tensor], learning: bool
+        self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool
     ) -> tuple[list[Output], list[Tensor]]:
-        return [first, self.network(views[1])], [self.network.encode(mixture) for mixture in mixtures]
+        return [first, self.network(views[1])], [self.network.encode(mixed(view)) for view in views]
 
 
 def test_clean_strong_view_without_graph() -> None:

@@ -95,9 +95,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Watch], None]:
     def install(look: Watch) -> None:
         original = engine.train_step
 
-        def watched(method: Method, optimizer: Any, rate: float, batch: Batch, progress: Progress) -> StepOutput:
-            output = original(method, optimizer, rate, batch, progress)
-            look(method, output, batch, progress)
+        def watched(method: Method, optimizer: Any, rate: float, batch: Batch, *rest: Any) -> StepOutput:
+            output = original(method, optimizer, rate, batch, *rest)
+            look(method, output, batch, rest[0])
             return output
 
         monkeypatch.setattr(engine, "train_step", watched)

@@ -249,12 +249,14 @@ class TestInEveryMethod:
         original: Callable[..., StepOutput] = engine.train_step
         outside = 0.0
 
-        def watched(method: Method, optimizer: Any, rate: float, batch: Batch, progress: Progress) -> StepOutput:
+        def watched(
+            method: Method, optimizer: Any, rate: float, batch: Batch, progress: Progress, *rest: Any
+        ) -> StepOutput:
             nonlocal outside
             if progress.epoch == progress.step == 0:
                 with torch.no_grad():
                     method.network.classifier.weight.mul_(logit_size)
-            output = original(method, optimizer, rate, batch, progress)
+            output = original(method, optimizer, rate, batch, progress, *rest)
             assert output.loss.isfinite()
             assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
             assert all(buffer.isfinite().all() for buffer in method.buffers())
