@@ -1,6 +1,7 @@
 """What SECURITY.md promises: no code out of files, nothing outside of folders, names are only text."""
 
 import ast
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +53,7 @@ def code_loaders(file: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {(each.asname or each.name): f"{node.module}.{each.name}" for each in node.names}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Name):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             first, *rest = dotted(node).split(".")
             module, _, function = ".".join([names.get(first, ""), *rest]).rpartition(".")
             if function in CODE_LOADERS.get(module, ()):
@@ -151,6 +152,8 @@ def test_the_terminal_shows_names_as_text(tmp_path: Path, capsys: pytest.Capture
         ("labels", new, "--out", tmp_path / "none" / "\x1b[33m"): 2,
         ("watch", new): 0,
         ("report", path, "--out", tmp_path / "\x1b[34mpage.html"): 0,
+        ("compare", path, new): 0,
+        ("predict", new, data, "--out", tmp_path / "\x1b[37mpredicted.csv"): 0,
         ("check", data): 0,
         ("check", tmp_path / "\x1b[35mmissing.npz"): 2,
         ("datasets", "cifar10", "--data-dir", tmp_path / "\x1b[36mdata"): 0,
@@ -162,6 +165,12 @@ def test_the_terminal_shows_names_as_text(tmp_path: Path, capsys: pytest.Capture
         assert_harmless(out + err)
         said += out
     assert "[red]markup[/red] :bug:" in said, "brackets and colons are not obeyed either"
+
+
+def test_there_is_one_way_to_the_terminal() -> None:
+    """What the console of `terminal.py` cleans, no command may go round."""
+    makers = {file.name for file in SOURCE.rglob("*.py") if re.search(r"Console\(|rich\.print", file.read_text())}
+    assert makers == {"terminal.py"}
 
 
 def test_the_page_shows_names_as_text(tmp_path: Path) -> None:

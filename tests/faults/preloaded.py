@@ -9,6 +9,7 @@ an administrator. They are real limits and real kills; nothing of PaPi is replac
 import atexit
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -120,6 +121,8 @@ def _load() -> None:
     """Everything a training imports, so that forks have it. An optimizer imports half of torch when it is made."""
     import torch
 
+    for module in ("papi.annotator", "papi.checkup", "papi.cli", "papi.run", "scipy.io", "torch.utils.serialization"):
+        importlib.import_module(module)
     torch.set_num_threads(1)
     torch.optim.SGD([torch.zeros(1)], lr=0.1)
     torch.optim.Adam([torch.zeros(1)], lr=0.1)

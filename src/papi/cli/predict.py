@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from papi.cli.terminal import printable
+from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def predict(
     model = load(run, str(find_device(device)))
     names, top = model.class_names, min(top, len(model.class_names))
     problems: list[str] = []
-    console = Console(stderr=True, markup=False, highlight=False)
+    console = make_console(stderr=True)
     paths = (first, *more)
     done = 0
     parts = read_parts(paths, model.card.shape, BATCH, problems.append)

@@ -14,12 +14,12 @@ class _PlainConsole(Console):
         return super().render_str("\n".join(printable(line) for line in text.split("\n")), **options)
 
 
-def make_console() -> Console:
+def make_console(stderr: bool = False) -> Console:
     """A console that takes square brackets for what they are, and colours nothing by itself.
 
     Of many processes that `torchrun` has started, the first alone talks.
     """
-    return _PlainConsole(markup=False, highlight=False, emoji=False, quiet=process() > 0)
+    return _PlainConsole(markup=False, highlight=False, emoji=False, stderr=stderr, quiet=process() > 0)
 
 
 def process() -> int:
