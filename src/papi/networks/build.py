@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -56,8 +57,8 @@ class Network(nn.Module):
         # Half precision rounds the epsilon of the normalisation to zero.
         return normalize(projected.to(torch.promote_types(projected.dtype, torch.float32)))
 
-    def _precision(self, given: Tensor) -> torch.autocast:
-        return torch.autocast(given.device.type, self.autocast, enabled=self.autocast is not None)
+    def _precision(self, given: Tensor) -> AbstractContextManager[object]:
+        return nullcontext() if self.autocast is None else torch.autocast(given.device.type, self.autocast)
 
 
 class _Entry(NamedTuple):
