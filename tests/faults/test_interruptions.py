@@ -33,7 +33,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
     processes: Preloaded, place: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     folder = tmp_path / "run"
-    command = train(place / "data.npz", folder, epochs=12, every="600s")
+    command = train(place / "data.npz", folder, epochs=6, every="600s")
     child = processes.start(*command, output=tmp_path / "said")
     wait_for(folder / "metrics.jsonl", child)
     child.send(number)
@@ -45,7 +45,7 @@ def test_a_signal_saves_and_says_how_to_go_on(
     again = processes.run(*shlex.split(printed)[1:], output=tmp_path / "said")
     assert again.code == 0, again.said
     assert "continuing in epoch" in again.said
-    assert processes.run(*train(place / "data.npz", tmp_path / "twin", epochs=12), output=tmp_path / "said").code == 0
+    assert processes.run(*train(place / "data.npz", tmp_path / "twin", epochs=6), output=tmp_path / "said").code == 0
     assert result(folder) == result(tmp_path / "twin")
 
 
