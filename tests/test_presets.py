@@ -1,10 +1,13 @@
 """Presets give every method values that its options understand, and leave alone what a person has set."""
 
+import numpy as np
 import pytest
 
 from papi.config import CandidatesConfig, OptimConfig, RunConfig, Select, parse_options
+from papi.data.dataset import Dataset
 from papi.errors import UserError
 from papi.methods import METHODS
+from papi.preparation import settled
 from papi.presets import PRESETS, complete
 
 DATA = ["fashion-mini", "fashion-mnist", "svhn", "cifar10", "cifar100", "mini-imagenet", "mine.npz"]
@@ -79,6 +82,28 @@ class TestQuick:
     def test_the_confidence_momentum_of_papi_is_that_of_500_epochs(self) -> None:
         start, end = complete(RunConfig(epochs=500)).options["confidence_momentum"].split(",")
         assert (float(start), float(end)) == pytest.approx((0.95, 0.8))
+
+
+class TestFeatures:
+    """Feature tables have a quick preset of their own."""
+
+    def test_all_methods_train_alike_and_longer(self) -> None:
+        runs = [complete(RunConfig(method=method, network="mlp")) for method in METHODS]
+        assert {(c.network, c.epochs, c.batch_size, c.drop_last) for c in runs} == {("mlp", 200, 128, False)}
+        assert {(c.optim.optimizer, c.optim.schedule) for c in runs} == {("adam", "constant")}
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_options_fit_the_method_and_follow_the_length(self, method: str) -> None:
+        long, short = (complete(RunConfig(method=method, network="mlp", epochs=epochs)) for epochs in (200, 20))
+        for config in (long, short):
+            parse_options(METHODS[method].Config, config.options)
+            assert complete(config) == config
+        assert (long.options != short.options) == (method in ("papi", "pico", "dpll", "valen"))
+
+    def test_it_is_that_of_data_with_features(self) -> None:
+        features = np.zeros((4, 3), np.float32)
+        dataset = Dataset("mine", ("a", "b"), features, (), (), candidates=np.ones((4, 2), bool))
+        assert complete(settled(RunConfig(data="mine.csv"), dataset)).epochs == 200
 
 
 class TestPaper:

@@ -104,6 +104,35 @@ def test_feature_table_by_name(tmp_path: Path) -> None:
     assert not data.notes
 
 
+def test_classes_that_nobody_belongs_to_are_left_out(tmp_path: Path) -> None:
+    """Two of 16: candidates lose their columns, later classes move up, and the person is told."""
+    labels = np.arange(1122) % 14
+    labels[labels >= 3] += 1  # nobody is a 3, nor a 15
+    target = np.eye(16)[labels].T
+    partial = target.copy()
+    partial[[3, 15]] = 1  # but everybody might be
+    published.write_partial_mat(tmp_path / "lost.mat", 1122, 108, 16, target=target, partial_target=partial)
+    for name in ("lost", str(tmp_path / "lost.mat")):
+        data = sources.load(name, tmp_path)
+        assert data.class_names == tuple(str(k) for k in range(16) if k not in (3, 15))
+        assert data.notes == ("classes of lost that no sample belongs to are left out: 3, 15.",)
+        assert data.labels is not None
+        assert data.candidates is not None
+        assert np.array_equal(data.candidates, np.eye(14, dtype=bool)[data.labels])
+        assert np.bincount(data.labels).min() > 60
+
+
+def test_a_class_without_samples_stays_where_a_set_would_become_empty(tmp_path: Path) -> None:
+    labels = np.arange(30) % 3
+    partial = np.eye(4)[labels].T
+    partial[:, 0] = (0, 0, 0, 1)  # the first sample has nothing but the class that nobody belongs to
+    target = np.eye(4)[labels].T
+    published.write_partial_mat(tmp_path / "mine.mat", 30, 5, 4, target=target, partial_target=partial)
+    data = sources.load(str(tmp_path / "mine.mat"), tmp_path)
+    assert len(data.class_names) == 4
+    assert not data.notes
+
+
 def test_a_file_of_another_dataset_is_refused(tmp_path: Path) -> None:
     published.write_partial_mat(tmp_path / "lost.mat", 50, 7, 16)
     with pytest.raises(UserError, match=r"hold samples of shape \(7,\), not \(108,\)"):

@@ -2,9 +2,10 @@
 
 Network `small`, 10,000 images, the default preset for all methods. Methods are compared twice: at equal epochs, and at
 equal compute, where each trains as long as its encoder units allow: PaPi's 12 epochs of 10 units are 40 epochs of 3.
+Feature tables (`real-world`) have the network `mlp` and a comparison of their own.
 """
 
-from papi.experiments import paper
+from papi.experiments import paper, realworld
 from papi.experiments.paper import CC, CEILING, DPLL, LWS, PAPI, PICO, PRODEN, RC, VALEN
 from papi.experiments.suites import Entry, Figure, Suite, Table, Task
 
@@ -85,4 +86,5 @@ SUITES = (
             Figure("compute-3x", "Accuracy against compute, three times the budget", "accuracy_by_compute", _THRICE),
         ),
     ),
+    realworld.SUITE,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from papi.presets import complete
 from papi.run import fit
 
 STEPS = 4  # of which the first is not counted
-BATCH = {"small": 64, "resnet18": 8}
+BATCH = {"small": 64, "resnet18": 8, "mlp": 128}
 SIDE = 32  # pixels at which a network is measured; time goes with the area
 USED_AT = {"mini-imagenet": 64}  # the side to which images are brought
 RESNET18_FLOP = 1.11e9  # of one forward pass at 32 x 32 pixels
@@ -27,11 +27,16 @@ GPU_FLOPS = 15e12  # a second: what we suppose a data-centre GPU to sustain on s
 def seconds_a_unit(network: str, channels: int = 3) -> float:
     """Seconds for one encoder unit of one image: PRODEN's steps on random images, divided by their units.
 
+    For `mlp`, `channels` is the number of columns of a feature table.
+
     It is the CPU time, divided among the threads: what else the machine does now does not count.
     """
     batch = BATCH[network]
     random = np.random.default_rng(0)
-    images = random.integers(0, 256, (STEPS * batch, channels, SIDE, SIDE), dtype=np.uint8)
+    if network == "mlp":
+        images = random.standard_normal((STEPS * batch, channels), np.float32)
+    else:
+        images = random.integers(0, 256, (STEPS * batch, channels, SIDE, SIDE), dtype=np.uint8)
     labels = np.arange(len(images)) % 10
     names = tuple(map(str, range(10)))
     dataset = Dataset(
@@ -52,7 +57,9 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
 
 
 def area(data: str) -> float:
-    """Pixels of an image, relative to those at which networks are measured."""
+    """Pixels of an image, relative to those at which networks are measured; a row of features counts one."""
+    if len(SOURCES[data].shape) == 1:
+        return 1.0
     side = USED_AT.get(data, SOURCES[data].shape[-1])
     return (side / SIDE) ** 2
 

@@ -49,7 +49,7 @@ class Task:
 
 
 class Published(NamedTuple):
-    """A number of the paper: mean and standard deviation, in %."""
+    """A number that others reported: mean and standard deviation, in %."""
 
     mean: float
     std: float
@@ -71,6 +71,7 @@ class Table:
     units: int | None = None  # encoder units that a run may spend on an image
     epochs: int | None = None
     published: dict[Place, Published] = field(default_factory=dict)
+    published_by: str = "paper"  # how tables call those numbers
 
     def length(self, entry: Entry) -> int | None:
         return self.epochs if self.units is None else epochs_within(self.units, entry.method, entry.settings)

@@ -33,6 +33,7 @@ class Outcome:
     runs: Mapping[int, Result]
     wanted: int
     published: Published | None = None
+    published_by: str = "paper"
 
     @property
     def accuracies(self) -> dict[int, float]:
@@ -53,7 +54,7 @@ class Outcome:
         if self.published is None:
             return told
         difference = f", {self.mean - self.published.mean:+.2f}" if self.runs else ""
-        return f"{told} (paper {self.published.mean:.2f} ± {self.published.std:.2f}{difference})"
+        return f"{told} ({self.published_by} {self.published.mean:.2f} ± {self.published.std:.2f}{difference})"
 
 
 def spread(values: Sequence[float]) -> str:
@@ -65,7 +66,8 @@ def spread(values: Sequence[float]) -> str:
 def outcome(table: Table, entry: Entry, task: Task, results: Results) -> Outcome:
     keys = {seed: cells.key(table.config(entry, task, seed)) for seed in table.seeds}
     runs = {seed: results[key] for seed, key in keys.items() if key in results}
-    return Outcome(runs, len(table.seeds), table.published.get((entry.label, task.data_label, task.label)))
+    published = table.published.get((entry.label, task.data_label, task.label))
+    return Outcome(runs, len(table.seeds), published, table.published_by)
 
 
 Column = dict[Entry, Outcome]  # one task of a table
