@@ -71,7 +71,7 @@ def train(method: VALEN, optimizer: torch.optim.Optimizer, epoch: int, step: int
     """A step as the engine does it."""
     if step == 0 and method.start_epoch(at(epoch), lambda: all_samples(method)):
         optimizer.state.clear()
-    seed_torch(0, "step", epoch, step)
+    seed_torch(at(epoch).seed, "step", epoch, step)
     batch = make_batch(method, epoch, step, size)
     output: StepOutput = method(batch, at(epoch, step))
     optimizer.zero_grad()
@@ -180,7 +180,7 @@ def test_trajectory_equals_the_literal_version(options: dict[str, Any]) -> None:
                     nn.init.constant_(layer.bias, 0.01)  # type: ignore[arg-type]
                 literal.between(decoder)
                 theirs = sgd(literal.net, literal.enc, literal.dec)
-            seed_torch(0, "step", epoch, step)
+            seed_torch(at(epoch).seed, "step", epoch, step)
             warm = epoch < method.config.warmup_epochs
             expected = (literal.warm_up if warm else literal.step)(batch.index, batch.views[0])
             torch.testing.assert_close(loss, expected.detach(), atol=1e-9, rtol=1e-9)

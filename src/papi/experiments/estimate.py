@@ -33,6 +33,7 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
     """
     batch = BATCH[network]
     random = np.random.default_rng(0)
+    images: np.ndarray
     if network == "mlp":
         images = random.standard_normal((STEPS * batch, channels), np.float32)
     else:

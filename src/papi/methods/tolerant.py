@@ -109,7 +109,7 @@ class NoiseTolerance(nn.Module):
         if not self.auto:
             return Admitted(torch.where(batch.candidates, 1.0, self.fixed))
         weights = torch.where(batch.candidates, 1.0, self.weight)
-        self.fits.lerp_(part.gather(set_likelihoods(logits, weights)).mean(0), _PACE)
+        self.fits.lerp_(part.gather(set_likelihoods(logits, weights)).mean(0).to(self.fits.dtype), _PACE)
         return Admitted(weights, self.temperature)
 
     @property
