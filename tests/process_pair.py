@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from conftest import make_toy_dataset
 from papi import distributed, engine, run
 from papi.annotator import annotator_logits
 from papi.config import RunConfig, parse_options
@@ -31,6 +30,7 @@ from papi.evaluator import Evaluator
 from papi.methods import METHODS, Method
 from papi.networks import Network
 from papi.types import Progress, StepOutput
+from toy_data import make_toy_dataset
 
 # 46 images in batches of 11 make 5 steps: four that two processes share as 5 + 6, and 2 images for one of them alone.
 IMAGES, BATCH, EPOCHS = 46, 11, 4

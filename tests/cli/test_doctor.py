@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from command import papi_exit_code
-from conftest import make_toy_dataset
 from papi import run
 from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.runfolder import RunFolder
+from toy_data import make_toy_dataset
 
 CONFIG = RunConfig(data="toy", epochs=2, batch_size=48, device="cpu", threads=1, network="small", method="proden")
 

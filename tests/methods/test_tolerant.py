@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from toy import R0, Y, golden
 
-from conftest import make_toy_dataset
 from papi import engine, losses, run
 from papi.config import OptimConfig, RunConfig, parse_options
 from papi.data import candidates as generators
@@ -26,6 +25,7 @@ from papi.methods.tolerant import NoiseTolerance, Tolerant, missing_share, outsi
 from papi.runfolder import RunFolder
 from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
+from toy_data import make_toy_dataset
 
 TOLERANT = [name for name, kind in METHODS.items() if issubclass(kind, Tolerant)]
 LATE = Progress(epoch=6, epochs=12, step=0, steps=10, seed=0)
