@@ -1,50 +1,69 @@
 """Evaluation: large batches without a graph, against batches of 64 in the default layout with one."""
 
-import copy
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from benchmarks.measure import Line, in_turns, speedup
+from benchmarks.measure import Apart, Line, fastest_apart, speedup
 from benchmarks.views import MEAN, STD, photographs
 from papi.data.views import Normalise
 from papi.engine import evaluate
 from papi.networks import Network, build
 
 
-def plainly(network: Network, images: Tensor, mean: Tensor, std: Tensor) -> tuple[Tensor, Tensor]:
-    """Probabilities and unit vectors, as a script would compute them."""
-    network.eval()
-    probabilities, embeddings = [], []
-    for part in torch.split(images, 64):
-        features, logits = network((part.float() / 255 - mean) / std)
-        probabilities.append(logits.softmax(1).detach())
-        embeddings.append(network.project(features).detach())
-    return torch.cat(probabilities), torch.cat(embeddings)
+class Task(NamedTuple):
+    """What is evaluated on what."""
+
+    network: str
+    channels: int
+    size: int
+    images: int
+
+    def prepare(self) -> tuple[Network, Tensor]:
+        torch.manual_seed(0)
+        network = build(self.network, self.channels, 10, project=True)
+        return network, photographs(self.images, self.channels, self.size)
+
+
+class Ours:
+    def __init__(self, task: Task) -> None:
+        self.network, self.images = task.prepare()
+        self.normalise = Normalise(MEAN[: task.channels], STD[: task.channels], torch.device("cpu"))
+
+    def run(self) -> tuple[Tensor, Tensor]:
+        """Logits and unit vectors."""
+        found = evaluate(self.network, self.images, self.normalise)
+        return found.logits, found.embedding
+
+
+class Plain:
+    def __init__(self, task: Task) -> None:
+        network, self.images = task.prepare()
+        self.network: Network = network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        self.mean, self.std = (torch.tensor(each[: task.channels])[:, None, None] for each in (MEAN, STD))
+
+    def run(self) -> tuple[Tensor, Tensor]:
+        """Logits and unit vectors, as a script would compute them."""
+        self.network.eval()
+        logits, embeddings = [], []
+        for part in torch.split(self.images, 64):
+            output = self.network((part.float() / 255 - self.mean) / self.std)
+            logits.append(output.logits.detach())
+            embeddings.append(self.network.project(output.features).detach())
+        return torch.cat(logits), torch.cat(embeddings)
+
+
+def against_plain(task: Task, times: int) -> Line:
+    with Apart(Plain, task, ours=False) as plain, Apart(Ours, task, ours=True) as ours:
+        for mine, theirs in zip(ours.call("run")[1], plain.call("run")[1], strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+        seconds = fastest_apart([plain, ours], "run", times)
+    return speedup(f"evaluation, {task.network}, {task.images:,} images : plain, B=64", seconds, 1.5)
 
 
 def measure(quick: bool) -> Iterator[Line]:
-    for name, channels, size, count in (("small", 1, 28, 4000), ("resnet18", 3, 32, 500)):
-        if quick and name != "small":
-            return
-        torch.manual_seed(0)
-        network = build(name, channels, 10, project=True)
-        plain = copy.deepcopy(network).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-        images = photographs(count, channels, size)
-        mean, std = (torch.tensor(each[:channels])[:, None, None] for each in (MEAN, STD))
-        normalise = Normalise(MEAN[:channels], STD[:channels], torch.device("cpu"))
-
-        def reference(
-            plain: Network = plain, images: Tensor = images, mean: Tensor = mean, std: Tensor = std
-        ) -> tuple[Tensor, Tensor]:
-            return plainly(plain, images, mean, std)
-
-        def ours(network: Network = network, images: Tensor = images, normalise: Normalise = normalise) -> object:
-            return evaluate(network, images, normalise)
-
-        mine = evaluate(network, images, normalise)
-        for a, b in zip((mine.probabilities, mine.embedding), reference(), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
-        seconds = in_turns([reference, ours], 3 if quick else 5)
-        yield speedup(f"evaluation, {name}, {count:,} images : plain, B=64", seconds, 1.5)
+    yield against_plain(Task("small", 1, 28, 4000), 3 if quick else 8)
+    if not quick:
+        yield against_plain(Task("resnet18", 3, 32, 512), 3)

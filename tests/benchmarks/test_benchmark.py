@@ -11,7 +11,7 @@ from benchmarks.measure import Apart, Line, fastest_apart, in_turns, speedup
 from benchmarks.training import PlainTraining, Task, Training
 
 from benchmarks import __main__ as command
-from benchmarks import prototypes, state, step, table
+from benchmarks import evaluation, prototypes, state, step, table
 
 TINY = Task("small", 1, 16, 8, None)
 MET = speedup("quick thing : slow thing", (3.0, 1.0), 2.5)
@@ -116,6 +116,9 @@ def test_the_machines_limit() -> None:
 
 def test_items_assert_equal_results() -> None:
     assert [line.target for line in prototypes.measure(True)] == [20, 10]
+    task = evaluation.Task("small", 1, 16, 70)
+    for mine, theirs in zip(evaluation.Ours(task).run(), evaluation.Plain(task).run(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
     memory, time = state.packed_against_dense(2_000, 500, 1_000, 1)
     assert memory.ratio < 1 / 20
     assert time.ours > 0
