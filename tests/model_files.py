@@ -17,6 +17,7 @@ def write_model(
     shape: tuple[int, ...] = (1, 8, 8),
     classes: tuple[str, ...] = CLASSES,
     built: Network | None = None,
+    temperature: float = 1.0,
 ) -> Path:
     """`model.safetensors` in a folder, with weights that give sure and different answers."""
     torch.manual_seed(0)
@@ -34,5 +35,6 @@ def write_model(
     std = tuple(0.2 + 0.02 * (k % 3) for k in range(columns))
     path.mkdir(parents=True, exist_ok=True)
     assert network in NETWORKS
-    save_model(path / "model.safetensors", built, ModelCard(network, classes, shape, mean, std, projects=True))
+    card = ModelCard(network, classes, shape, mean, std, projects=True, temperature=temperature)
+    save_model(path / "model.safetensors", built, card)
     return path

@@ -58,6 +58,19 @@ def test_onnx_in_its_runtime(tmp_path: Path, capsys: Out) -> None:
     assert json.loads(opened.get_modelmeta().custom_metadata_map["papi"])["class_names"] == list(CLASSES)
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_calibrated_model_stays_so(tmp_path: Path, kind: str) -> None:
+    """By itself `export` only compares with the model, so that is looked at, too: alone, and a batch at a time."""
+    plain, calibrated = (papi.load(write_model(tmp_path / str(t), temperature=t)) for t in (1.0, 2.5))
+    samples = images(20)
+    powers = plain.predict_proba(samples) ** (1 / 2.5)
+    expected = powers / powers.sum(1, keepdims=True)
+    assert np.abs(expected - plain.predict_proba(samples)).max() > 0.02
+    np.testing.assert_allclose(calibrated.predict_proba(samples), expected, atol=1e-5)
+    np.testing.assert_allclose(calibrated.probabilities(samples), expected, atol=1e-5)
+    assert export(calibrated, kind, tmp_path / f"exported{FORMATS[kind].suffix}") < 1e-4
+
+
 @pytest.mark.parametrize("kind", ["pt2", "torchscript", "safetensors"])
 def test_other_formats(tmp_path: Path, kind: str) -> None:
     run = write_model(tmp_path / "run", shape=(3, 8, 8))

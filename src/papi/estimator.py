@@ -51,7 +51,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     ----------
     classes_ : (K,) the labels, in the order of all columns below
     labels_ : (n,) the resolved label of each training sample
-    confidence_ : (n, K) how sure that is: rows sum to one, zero outside the candidates
+    confidence_ : (n, K) how sure that is: rows sum to one, zero outside the candidates unless sets are doubted
     history_ : measurements of each epoch, a dict each
     n_features_in_ : values in a sample
     """

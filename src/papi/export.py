@@ -44,13 +44,14 @@ class Whole(nn.Module):
         if len(card.shape) == 3:
             scale, shift = (scale / 255)[:, None, None], shift[:, None, None]
         self.network = _plain_copy(model)
+        self.temperature = card.temperature
         self.register_buffer("scale", scale.float())
         self.register_buffer("shift", shift.float())
         self.eval()
 
     def forward(self, samples: Tensor) -> Tensor:
         logits: Tensor = self.network(samples.float() * self.scale + self.shift).logits
-        return logits.softmax(1)
+        return (logits / self.temperature).softmax(1)
 
 
 def _plain_copy(model: Model) -> nn.Module:

@@ -63,7 +63,8 @@ class Model:
     def probabilities(self, samples: np.ndarray) -> np.ndarray:
         """`predict_proba` of one batch that is already in the model's own shape and type, without further ado."""
         batch = torch.from_numpy(samples).to(self.device)
-        return self.network(self._normalise(batch)).logits.float().softmax(1).cpu().numpy()  # type: ignore[no-any-return]
+        logits = self.network(self._normalise(batch)).logits.float()
+        return (logits / self.card.temperature).softmax(1).cpu().numpy()  # type: ignore[no-any-return]
 
     def embed(self, images: np.ndarray) -> np.ndarray:
         """Unit vectors `(N, d)` in which images of a class lie close together."""
