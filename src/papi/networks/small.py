@@ -4,6 +4,7 @@ The first layer sees 2x2 blocks of pixels as channels (space-to-depth), so every
 positions; that, not the number of parameters, is what a CPU pays for.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, pixel_unshuffle, relu
 
@@ -32,8 +33,10 @@ class SmallResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         count, channels, height, width = images.shape
-        # An empty batch, which a process has where there are fewer images than processes, torch leaves as it is.
-        blocks = pixel_unshuffle(images, 2) if count else images.reshape(0, 4 * channels, height // 2, width // 2)
+        # An empty batch, which a process has where there are fewer images than processes, torch leaves as it is. When
+        # traced for export there is none, and a trace must not depend on the answer.
+        filled = torch.jit.is_tracing() or count > 0  # type: ignore[attr-defined, no-untyped-call]
+        blocks = pixel_unshuffle(images, 2) if filled else images.reshape(0, 4 * channels, height // 2, width // 2)
         x = self.stem(blocks)
         x = max_pool2d(self.widen1(x), 2)
         x = x + self.residual1(x)
