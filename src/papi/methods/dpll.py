@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from papi.losses import kl_divergence, non_candidate_loss
+from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
 from papi.packed import uniform_confidence
@@ -62,10 +62,10 @@ class DPLL(Tolerant):
         target = self.confidence[batch.index]
         consistency = torch.stack([kl_divergence(target, each) for each in logits]).sum()
         mean = torch.stack(logits).mean(0)
-        admitted = self.tolerance.admit(batch, mean, progress)
-        exclusion = non_candidate_loss(logits[0], admitted.weights)
+        candidates = self.tolerance.admit(batch, mean, progress)
+        exclusion = non_candidate_loss(logits[0], candidates)
         weight = self.config.consistency_weight * ramp(progress.epoch, self.config.ramp_epochs)
         # The normalised geometric mean of softmaxes is the softmax of the mean logits. Used from the next epoch on.
-        self.confidence.replace(batch.index, admitted.softmax(mean))
+        self.confidence.replace(batch.index, candidate_softmax(mean, candidates))
         logs = {"loss_consistency": consistency, "loss_exclusion": exclusion}
         return StepOutput(weight * consistency + exclusion, logits[0], logs=logs | self.tolerance.logs(progress))

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from papi import distributed
-from papi.losses import mixed_kl_divergence, soft_cross_entropy
-from papi.methods.tolerant import Admitted, Tolerant, TolerantConfig
+from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network, Output
 from papi.packed import uniform_confidence
 from papi.randomness import draws
@@ -108,8 +108,8 @@ class PaPi(Tolerant):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
         first = self.network(batch.views[0])
-        admitted = self.tolerance.admit(batch, first.logits, progress)
-        guess = admitted.softmax(first.logits.detach())
+        candidates = self.tolerance.admit(batch, first.logits, progress)
+        guess = candidate_softmax(first.logits.detach(), candidates)
         if not self.config.alignment:
             self.confidence.average(batch.index, guess, confidence_momentum)
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
@@ -125,7 +125,7 @@ class PaPi(Tolerant):
         with torch.set_grad_enabled(weight > 0):
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
-        prototype_scores = self.update_prototypes(admitted, clean, prototype_momentum)
+        prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum)
         self.confidence.average(batch.index, guess, confidence_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
         other = self.confidence[part.gather(batch.index)[partner]]
@@ -163,10 +163,10 @@ class PaPi(Tolerant):
         return share, torch.from_numpy(generator.permutation(part.total)[part.own]).to(self.candidates.device)
 
     @torch.no_grad()
-    def update_prototypes(self, admitted: Admitted, clean: list[Output], momentum: float) -> Tensor:
+    def update_prototypes(self, candidates: Tensor, clean: list[Output], momentum: float) -> Tensor:
         """Take in the clean features, first view before second, under each view's own guess; return the old scores."""
         embeddings = [self.network.project(view.features) for view in clean]
-        labels = [admitted.argmax(view.logits) for view in clean]
+        labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
         self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)
         return scores

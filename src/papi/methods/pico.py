@@ -17,8 +17,8 @@ from torch.nn.functional import one_hot
 
 from papi import distributed
 from papi.errors import UserError
-from papi.losses import candidate_argmax, info_nce, soft_cross_entropy, supervised_contrastive
-from papi.methods.tolerant import Admitted, Tolerant, TolerantConfig
+from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
+from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
 from papi.packed import uniform_confidence
 from papi.schedules import linear
@@ -94,7 +94,7 @@ class PiCO(Tolerant):
         features, logits = self.network(batch.views[0])
         query = self.network.project(features)
         admitted = self.tolerance.admit(batch, logits, progress)
-        guess = admitted.argmax(logits.detach())
+        guess = candidate_argmax(logits.detach(), admitted)
         labels = guess if self.truth is None else self.truth[batch.index]
         scores = self.prototypes.scores(query.detach())  # before this step's update
         self.prototypes.average(query.detach(), guess, self.config.prototype_momentum)
@@ -129,11 +129,11 @@ class PiCO(Tolerant):
         network = self.key_network.value
         return network.project(network.encode(images))
 
-    def belief(self, logits: Tensor, scores: Tensor, given: Tensor, admitted: Admitted) -> Tensor:
+    def belief(self, logits: Tensor, scores: Tensor, given: Tensor, admitted: Tensor) -> Tensor:
         """What the confidence of a batch moves towards, `(B, K)`; `admitted` are the candidates with the tolerance."""
         if self.config.guidance == "classifier":
-            return admitted.softmax(logits)
-        choice = one_hot(admitted.argmax(logits), logits.shape[1])
+            return candidate_softmax(logits, admitted)
+        choice = one_hot(candidate_argmax(logits, admitted), logits.shape[1])
         if self.config.guidance == "prototypes":
             # Cosines are no log-probabilities to weigh: a label outside is let in where the classifier chose it.
             choice = one_hot(candidate_argmax(scores, given | choice.bool()), logits.shape[1])

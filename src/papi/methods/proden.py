@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from papi.losses import soft_cross_entropy
+from papi.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
@@ -45,6 +45,6 @@ class PRODEN(Tolerant, OneView):
         logits = self.network(batch.views[0]).logits
         loss = soft_cross_entropy(logits, self.confidence[batch.index])
         # After the loss: an image is trained towards what was thought of it one epoch ago.
-        guess = self.tolerance.admit(batch, logits, progress).softmax(logits)
-        self.confidence.replace(batch.index, guess)
+        candidates = self.tolerance.admit(batch, logits, progress)
+        self.confidence.replace(batch.index, candidate_softmax(logits, candidates))
         return StepOutput(loss, logits, logs=self.tolerance.logs(progress))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from papi.losses import soft_cross_entropy
+from papi.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
@@ -52,5 +52,5 @@ class RC(Tolerant, OneView):
     def after_step(self, batch: Batch, progress: Progress) -> None:
         """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
         logits = self.network(batch.views[0]).logits
-        guess = self.tolerance.admit(batch, logits, progress).softmax(logits)
-        self.confidence.replace(batch.index, guess)
+        candidates = self.tolerance.admit(batch, logits, progress)
+        self.confidence.replace(batch.index, candidate_softmax(logits, candidates))

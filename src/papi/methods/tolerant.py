@@ -1,37 +1,30 @@
 """What the methods share that can doubt candidate sets: how much a label outside the set still counts.
 
 The candidate mask S becomes S + λ(1 - S), as in ALIM (Xu et al., NeurIPS 2023): with λ = 0 the sets are trusted, with
-λ = 1 they are ignored. ALIM is told how often the truth is missing; here all is read off the network's answers:
+λ = 1 they are ignored. ALIM is told how often the truth is missing; here both numbers come from the network's answers:
 
-- *Noise rate* η: of the quarter of the images that the network is surest of, the share whose answer is outside the set.
+- *Noise rate*: of the quarter of the images that the network is surest of, the share whose answer lies outside the set.
   Where it is that sure it is hardly ever wrong, so on sets that always hold the truth the share is close to zero.
-- *Weight* λ, by Bayes' rule: the odds η / (1 - η) that the truth is missing, times the odds s / (K - s) that a set of
-  s labels (the mean size) holds some other of the K by chance.
-- *Temperature*: sets that are wrong at times make a network hesitate more than it need. Before a guess is made, logits
-  are divided by the temperature, 1 or below, at which the answers of the last steps explain their sets best. It has to
-  follow closely: a network that learns from sharpened guesses soon needs no sharpening, and held on to, that would run
-  away.
+- *Weight λ*: by Bayes' rule, the odds that the truth is missing, η / (1 - η), times the odds s / (K - s) that a set of
+  mean size s has some other label of K for no reason.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from papi import distributed
 from papi.errors import UserError
-from papi.losses import candidate_argmax, candidate_softmax
 from papi.methods.base import Method
 from papi.networks import Network
 from papi.types import Batch, Progress
 
 _SUREST = 0.25
 _WARMUP = 1 / 6  # share of the run in which sets are trusted: answers must have become better than chance
-_TEMPERATURES = tuple(2 ** (-each / 8) for each in range(9))  # from 1 down to 1/2
-_PACE = 0.05  # of the moving average of what sets say about temperatures: it follows within some twenty steps
 
 
 @dataclass(frozen=True)
@@ -54,28 +47,12 @@ class TolerantConfig:
             raise UserError(f"--option noise_tolerance must be off, auto or a number from 0 to 1; got {got}.")
 
 
-class Admitted(NamedTuple):
-    """What each label of a batch counts, and the temperature to read the network's answers at."""
-
-    weights: Tensor  # (B, K) bool while sets are trusted, else S + λ(1 - S)
-    temperature: Tensor | float = 1.0
-
-    def softmax(self, logits: Tensor) -> Tensor:
-        """The guess for each image, `(B, K)`: a distribution."""
-        return candidate_softmax(logits / self.temperature, self.weights)
-
-    def argmax(self, logits: Tensor) -> Tensor:
-        """The likeliest label of each image, `(B,)`."""
-        return candidate_argmax(logits / self.temperature, self.weights)
-
-
 class NoiseTolerance(nn.Module):
     """How much labels outside the candidates count, and what the answers of the last epoch say about that."""
 
     noise_rate: Tensor  # () share of sets that lack the true label
     weight: Tensor  # () λ
     certainty: Tensor  # (N,) as `signed_certainty` gives it; zero until an image is seen
-    fits: Tensor  # (T,) moving average of `set_likelihoods`; it starts at zero, which is no advantage to any
 
     def __init__(self, candidates: Tensor, setting: str) -> None:
         super().__init__()
@@ -85,7 +62,6 @@ class NoiseTolerance(nn.Module):
             self.register_buffer("noise_rate", torch.tensor(0.0))
             self.register_buffer("weight", torch.tensor(0.0))
             self.register_buffer("certainty", torch.zeros(len(candidates)))
-            self.register_buffer("fits", torch.zeros(len(_TEMPERATURES)))
 
     @torch.no_grad()
     def estimate(self, candidates: Tensor, progress: Progress) -> None:
@@ -95,7 +71,7 @@ class NoiseTolerance(nn.Module):
             self.weight = outside_weight(self.noise_rate, candidates)
 
     @torch.no_grad()
-    def admit(self, batch: Batch, logits: Tensor, progress: Progress) -> Admitted:
+    def admit(self, batch: Batch, logits: Tensor, progress: Progress) -> Tensor:
         """The candidates of a batch: their mask `(B, K) bool` while sets are trusted, else S + λ(1 - S) `(B, K)`.
 
         It takes note of the logits `(B, K)`, for the estimate before the next epoch.
@@ -105,36 +81,19 @@ class NoiseTolerance(nn.Module):
             certainty = signed_certainty(logits, batch.candidates).to(self.certainty.dtype)
             self.certainty[part.gather(batch.index)] = part.gather(certainty)
         if not _warm(progress) or not (self.auto or self.fixed):
-            return Admitted(batch.candidates)
-        if not self.auto:
-            return Admitted(torch.where(batch.candidates, 1.0, self.fixed))
-        weights = torch.where(batch.candidates, 1.0, self.weight)
-        self.fits.lerp_(part.gather(set_likelihoods(logits, weights)).mean(0), _PACE)
-        return Admitted(weights, self.temperature)
-
-    @property
-    def temperature(self) -> Tensor:
-        """At which the answers of the last steps explain their sets best."""
-        return torch.tensor(_TEMPERATURES, device=self.fits.device).take(self.fits.argmax())
+            return batch.candidates
+        return torch.where(batch.candidates, 1.0, self.weight if self.auto else self.fixed)
 
     def logs(self, progress: Progress) -> dict[str, Tensor]:
         """What a row of the log says about it; nothing when off."""
         if self.auto:
-            numbers = {"noise_rate": self.noise_rate, "noise_tolerance": self.weight}
-            return numbers | {"answer_temperature": self.temperature}
+            return {"noise_rate": self.noise_rate, "noise_tolerance": self.weight}
         return {"noise_tolerance": torch.tensor(self.fixed * _warm(progress))} if self.fixed else {}
 
 
 def _warm(progress: Progress) -> bool:
     """Whether the network has learned enough to be asked."""
     return progress.epoch >= max(1, _WARMUP * progress.epochs)
-
-
-def set_likelihoods(logits: Tensor, weights: Tensor) -> Tensor:
-    """log Σ_j weights_j softmax(logits / T)_j of each image at each temperature, `(B, T)`."""
-    temperatures = torch.tensor(_TEMPERATURES, device=logits.device)
-    answers = torch.log_softmax(logits.float()[:, None] / temperatures[:, None], 2)
-    return (answers + weights.log()[:, None]).logsumexp(2)
 
 
 def signed_certainty(logits: Tensor, candidates: Tensor) -> Tensor:
