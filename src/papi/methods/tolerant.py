@@ -24,7 +24,7 @@ from papi.networks import Network
 from papi.types import Batch, Progress
 
 _SUREST = 0.25
-_WARMUP = 1 / 12  # share of the run in which sets are trusted: answers must have become better than chance
+_WARMUP = 1 / 6  # share of the run in which sets are trusted: answers must have become better than chance
 
 
 @dataclass(frozen=True)
