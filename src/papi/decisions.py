@@ -14,6 +14,7 @@ from papi.data.dataset import Dataset, Progress, refuse, silent
 from papi.data.tables import Row, read_table
 from papi.errors import UserError, unknown
 from papi.parent import read_parent
+from papi.record import data_hash
 from papi.runfolder import RunFolder
 
 EPOCHS_SHARE = 0.25  # of the parent's epochs: its weights are a good start
@@ -147,7 +148,7 @@ def _require_same_data(path: Path, record: dict[str, Any], dataset: Dataset, can
     same = candidates.shape == (len(dataset.images), len(dataset.class_names))
     known = record["identity"].get("data_hash")
     if same and known is not None and "parent" not in record:  # a child's hash has its parent's confidence in it
-        same = known == run.data_hash(dataset, candidates)
+        same = known == data_hash(dataset, candidates)
     if not same:
         raise UserError(
             f"the data of {path} have changed since it was trained: bring back those it was trained on, "

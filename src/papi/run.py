@@ -1,12 +1,8 @@
 """Where everything meets: from a config to a trained model in a run folder."""
 
-import hashlib
-import platform
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +10,26 @@ import numpy as np
 import torch
 
 from papi import checkpoint, distributed, engine, preparation
-from papi.config import NEUTRAL, RunConfig, parse_options, to_dict
+from papi.assembly import build_loader, build_method, card_of, known
+from papi.config import RunConfig, parse_options
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, silent
 from papi.data.dataset import Progress as PreparationProgress
-from papi.data.feature_views import normaliser, views_of
-from papi.data.loader import Loader
-from papi.data.views import Normalise
+from papi.data.feature_views import normaliser
 from papi.engine import EpochEnded, Snapshot, Stepped
 from papi.errors import UserError
 from papi.evaluator import Evaluator
 from papi.inference import ModelCard, save_model
 from papi.methods import find_method
 from papi.methods.base import Method
-from papi.metrics import CRITERIA
-from papi.networks import build, compile_encoders, require_compiler, require_fitting
+from papi.networks import require_compiler
 from papi.optim import build_optimizer, learning_rate
-from papi.packed import memory_notes, packed, worth_packing
+from papi.packed import memory_notes
 from papi.parent import Parent
 from papi.presets import complete
-from papi.randomness import seed_torch
+from papi.record import begin, changed_versions, identity_of, summarise
 from papi.runfolder import RunFolder, identity_hash
 from papi.selection import Pick, hold_out
-
-HASHED_SAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -150,7 +142,7 @@ def _fit(
     require_compiler(config.compile, device)
     method_class = find_method(config.method)
     method_config = parse_options(method_class.Config, config.options)
-    identity = _identity(config, asdict(method_config), dataset, candidates)
+    identity = identity_of(config, asdict(method_config), dataset, candidates)
     if parent is not None:
         identity["parent"] = parent.model
     _require_same_data(identity)
@@ -160,24 +152,24 @@ def _fit(
         yield Finished(summary, already=True)
         return
     _set_threads(config, folder)
-    training, training_sets, held_out = hold_out(dataset, candidates, _known(config.data_holdout), config.seed, device)
-    method = _build_method(method_class, method_config, training, training_sets, config, device, parent)
+    training, training_sets, held_out = hold_out(dataset, candidates, known(config.data_holdout), config.seed, device)
+    method = build_method(method_class, method_config, training, training_sets, config, device, parent)
     statistics = generators.statistics(candidates, dataset.labels)
 
     def last_state() -> tuple[dict[str, Any] | None, list[str]]:
         if folder is None:
             return None, []
-        _prepare(folder, config, identity, dataset, candidates, statistics, parent)
+        begin(folder, config, identity, dataset, candidates, statistics, parent)
         found, passed_over = checkpoint.load_newest(
             folder.checkpoint_file, identity_hash(identity), torch.device("cpu")
         )
         folder.write_rows(found["rows"] if found else [])
-        return found, passed_over + (_changed_versions(folder) if found else [])
+        return found, passed_over + (changed_versions(folder) if found else [])
 
     state, problems = distributed.from_first(last_state)
     pick = Pick(config.select, state.get("picked") if state else None)
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
-    loader = _build_loader(method, training, config, normalise, device)
+    loader = build_loader(method, training, config, normalise, device)
     evaluator = Evaluator(training, normalise, device, held_out)
     yield Started(
         config=config,
@@ -199,7 +191,7 @@ def _fit(
         loader,
         build_optimizer(method, config.optim),
         learning_rate(config.optim),
-        epochs=_known(config.epochs),
+        epochs=known(config.epochs),
         evaluate=evaluator,
         truth=None if training.labels is None else torch.from_numpy(training.labels).to(device),
         scaler=scaler,
@@ -223,7 +215,7 @@ def _fit(
         yield event
 
     assert state is not None
-    if state["epoch"] < _known(config.epochs):
+    if state["epoch"] < known(config.epochs):
         yield Stopped(state["epoch"], state["step"])
         return
     if pick.saved is not None:
@@ -231,9 +223,9 @@ def _fit(
         evaluator.last = None
     temperature = evaluator.temperature(method, loader.images) if config.calibrate else 1.0
     arrays, resolved = evaluator.conclude(method, loader.images, temperature)
-    summary = _summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
+    summary = summarise(config, dataset, statistics, state["rows"], pick, len(loader.images)) | resolved
     summary["peak_memory"] = memory
-    card = _card(config, dataset, method, temperature)
+    card = card_of(config, dataset, method, temperature)
     if folder is not None:
         with folder.writing(folder.model_file):
             save_model(folder.model_file, method.network, card)
@@ -257,72 +249,6 @@ def _require_same_data(identity: dict[str, Any]) -> None:
         raise UserError("the processes of this run have read different data: every machine needs the same files.")
 
 
-def _identity(
-    config: RunConfig, method_config: dict[str, Any], dataset: Dataset, candidates: np.ndarray
-) -> dict[str, Any]:
-    """All that decides the result of a run, as JSON values. Data are told by a hash of their sets and some samples."""
-    options = {name: list(value) if isinstance(value, tuple) else value for name, value in method_config.items()}
-    settings = {name: value for name, value in to_dict(config).items() if name not in NEUTRAL or value != NEUTRAL[name]}
-    return settings | {"option": options, "data_hash": data_hash(dataset, candidates)}
-
-
-def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
-    """What tells these samples and sets from others."""
-    content = hashlib.sha256(np.packbits(candidates).tobytes())
-    content.update(dataset.images[:: max(1, len(candidates) // HASHED_SAMPLES)].tobytes())
-    if dataset.initial_confidence is not None:
-        content.update(dataset.initial_confidence.tobytes())
-    return content.hexdigest()
-
-
-def _prepare(
-    folder: RunFolder,
-    config: RunConfig,
-    identity: dict[str, Any],
-    dataset: Dataset,
-    candidates: np.ndarray,
-    statistics: dict[str, float],
-    parent: Parent | None,
-) -> None:
-    """Write what a run is before its first step, unless an earlier part of it has."""
-    folder.create()
-    folder.refuse_other_run(identity)  # which may have begun here while this one got ready
-    begun = folder.read_config() is not None
-    if not begun or not folder.candidates_file.exists():
-        arrays = {"candidates": candidates}
-        if dataset.file_names is not None:
-            arrays["file_names"] = np.array(dataset.file_names)
-        folder.write_arrays(folder.candidates_file, arrays)
-    if begun:
-        return
-    folder.write_config(
-        {
-            "config": to_dict(config),
-            "identity": identity,
-            **({} if parent is None else {"parent": parent.record}),
-            "classes": list(dataset.class_names),
-            "candidates": statistics,
-            "threads": torch.get_num_threads(),
-            "versions": {"python": platform.python_version()} | _versions(),
-            "command": sys.argv,
-        }
-    )
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("papi-pll", "torch", "numpy")}
-
-
-def _changed_versions(folder: RunFolder) -> list[str]:
-    """What computes now and computed otherwise when the run began: it may round otherwise, too."""
-    before = (folder.read_config() or {}).get("versions") or {}
-    return [
-        f"this run began with {name} {before[name]} and goes on with {now}: it may no longer end bit-equal."
-        for name, now in _versions().items()
-        if before.get(name, now) != now
-    ]
-
-
 def _set_threads(config: RunConfig, folder: RunFolder | None) -> None:
     """As the run began, because results are bit-equal only for the same number of threads; a new one, as asked."""
 
@@ -339,116 +265,3 @@ def _set_threads(config: RunConfig, folder: RunFolder | None) -> None:
     threads = distributed.from_first(recorded)
     if threads:
         torch.set_num_threads(threads)
-
-
-def _build_method(
-    method_class: type[Method],
-    method_config: Any,
-    dataset: Dataset,
-    candidates: np.ndarray,
-    config: RunConfig,
-    device: torch.device,
-    parent: Parent | None,
-) -> Method:
-    require_fitting(_known(config.network), dataset.kind)
-    seed_torch(config.seed, "network")
-    network = build(
-        _known(config.network),
-        dataset.images.shape[1],
-        len(dataset.class_names),
-        project=method_class.projects(method_config),
-    )
-    network.autocast, _ = engine.half_precision(config.precision, device)  # before a method copies the network
-    if parent is not None:
-        parent.hand_weights(network)
-    extras: dict[str, Any] = {}
-    if method_class.needs_truth(method_config):
-        if dataset.labels is None:
-            raise UserError(
-                f"--method {config.method} with these options needs true labels, and {dataset.name} has none."
-            )
-        extras["truth"] = torch.from_numpy(dataset.labels)
-    if method_class.needs_shape(method_config):
-        extras["shape"] = dataset.input_shape
-    mask = torch.from_numpy(candidates)
-    pack = method_class.packs(method_config) and worth_packing(mask)
-    method = method_class(network, packed(mask) if pack else mask, method_config, **extras)
-    if parent is not None:
-        parent.hand_prototypes(method)
-    if dataset.initial_confidence is not None and method.confidence is not None:
-        method.confidence.start_from(torch.from_numpy(dataset.initial_confidence))
-    if config.compile:
-        compile_encoders(method)
-    return method.to(device)
-
-
-def _build_loader(
-    method: Method, dataset: Dataset, config: RunConfig, normalise: Normalise, device: torch.device
-) -> Loader:
-    return Loader(
-        torch.from_numpy(np.ascontiguousarray(dataset.images)).to(device),
-        method.candidates,
-        views_of(dataset),
-        normalise,
-        method.views,
-        batch_size=_known(config.batch_size),
-        seed=config.seed,
-        drop_last=bool(config.drop_last),
-    )
-
-
-def _card(config: RunConfig, dataset: Dataset, method: Method, temperature: float) -> ModelCard:
-    return ModelCard(
-        network=_known(config.network),
-        class_names=dataset.class_names,
-        shape=dataset.input_shape,
-        mean=dataset.mean,
-        std=dataset.std,
-        projects=method.network.projector is not None,
-        temperature=temperature,
-    )
-
-
-def _summarise(
-    config: RunConfig,
-    dataset: Dataset,
-    statistics: dict[str, float],
-    rows: list[dict[str, Any]],
-    pick: Pick,
-    images: int,
-) -> dict[str, Any]:
-    """The result of a run. Its accuracy is that of the epoch picked without true labels, by default the last.
-
-    The accuracies of the last epoch and of the best on the test images stand beside it.
-    """
-    result = pick.row(rows)
-    accuracies = [row["test_accuracy"] for row in rows if "test_accuracy" in row]
-    last10 = accuracies[-10:]
-    return {
-        "method": config.method,
-        "dataset": dataset.name,
-        "network": config.network,
-        "seed": config.seed,
-        "epochs": config.epochs,
-        "flip_rate": config.candidates.flip_rate if dataset.candidates is None else None,
-        **statistics,
-        "select": config.select,
-        "picked_epoch": result["epoch"],
-        **{name: result.get(name) for name in ("test_accuracy", "prototype_accuracy", *CRITERIA)},
-        "calibration_error": None,
-        "uncalibrated_error": result.get("calibration_error"),
-        "test_accuracy_last": rows[-1].get("test_accuracy"),
-        "test_accuracy_best": max(accuracies, default=None),
-        "test_accuracy_last10": sum(last10) / len(last10) if last10 else None,
-        "training_images": images,
-        "held_out_images": len(dataset.images) - images,
-        "seconds": rows[-1]["seconds"],
-        "cpu_seconds": sum(row["cpu_seconds"] for row in rows),
-        "images_per_second": len(rows) / sum(1 / row["images_per_second"] for row in rows),
-    }
-
-
-def _known(value: Any) -> Any:
-    """A value that `complete` has filled in."""
-    assert value is not None
-    return value

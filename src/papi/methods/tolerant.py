@@ -33,7 +33,7 @@ class TolerantConfig:
 
     noise_tolerance: str = "off"
     """What a label outside the candidates counts, for sets that may lack the true label: `off`, `auto` (found from the
-    network's answers after a twelfth of the run), or a number from 0 (as off) to 1 (the sets are ignored)."""
+    network's answers after a sixth of the run), or a number from 0 (as off) to 1 (the sets are ignored)."""
 
     def __post_init__(self) -> None:
         if self.noise_tolerance in ("off", "auto"):
