@@ -66,4 +66,4 @@ def against_plain(task: Task, times: int) -> Line:
 def measure(quick: bool) -> Iterator[Line]:
     yield against_plain(Task("small", 1, 28, 4000), 3 if quick else 8)
     if not quick:
-        yield against_plain(Task("resnet18", 3, 32, 512), 3)
+        yield against_plain(Task("resnet18", 3, 32, 512), 6)

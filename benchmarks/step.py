@@ -102,8 +102,8 @@ def measure(quick: bool) -> Iterator[Line]:
     if quick:
         return
     yield memory_settings(SMALL._replace(batch=256), times)
-    yield against_plain(RESNET, 3, 1.2)
+    yield against_plain(RESNET, 6, 1.2)
     training = Training(RESNET)
-    yield from limits(RESNET, training, 3)
+    yield from limits(RESNET, training, 5)
     yield outside_encoder(RESNET, training, 2, 0.02)
     yield against_plain(RESNET._replace(batch=256), 2, 1.35)

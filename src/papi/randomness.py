@@ -48,4 +48,9 @@ def seed_torch(seed: int, stream: str, epoch: int = 0, step: int = 0) -> None:
     """Seed torch's global generator (weight initialisation, dropout) from the same source."""
     import torch  # here, so that what reads data without training starts quickly
 
-    torch.manual_seed(int(draws(seed, stream, epoch, step).integers(2**63)))
+    number = int(draws(seed, stream, epoch, step).integers(2**63))
+    # Not `torch.manual_seed`: it notes a call for later, with its stack, for every kind of device that is not in use,
+    # which takes more than a millisecond a step.
+    torch.default_generator.manual_seed(number)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(number)
