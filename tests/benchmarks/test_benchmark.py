@@ -109,7 +109,7 @@ def test_shares_of_a_step() -> None:
 def test_the_machines_limit() -> None:
     training = Training(TINY)
     convolutions_alone(training.method.network.encoder, training.normalise(training.images[:8]))()
-    rate, alone = step.limits(TINY, training, 1)
+    rate, alone = step.limits(TINY, training, 1, 0.8)
     assert 0 < rate.ratio < 1.5
     assert alone.ratio > 0
 
