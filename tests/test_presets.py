@@ -67,8 +67,11 @@ class TestQuick:
 
     def test_all_methods_train_alike(self) -> None:
         """Only the method and its options differ between the runs of a comparison."""
-        runs = [complete(RunConfig(method=method)) for method in METHODS]
+        runs = [complete(RunConfig(method=method, epochs=12)) for method in METHODS]
         assert len({(c.network, c.epochs, c.batch_size, c.drop_last, c.optim) for c in runs}) == 1
+
+    def test_the_default_is_two_passes_at_the_price_of_twelve_epochs_of_the_paper(self) -> None:
+        assert complete(RunConfig()) == complete(RunConfig(option=("passes=two",), epochs=20))
 
     def test_one_view_methods_see_papis_weak_view(self) -> None:
         for method in ("proden", "rc", "cc", "lws", "supervised"):

@@ -41,7 +41,8 @@ def test_train_says_what_came_out_and_what_to_do_next(toy_npz: Path, tmp_path: P
     done = papi("train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 2, "--tensorboard", *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "run" / "tensorboard").iterdir())
-    assert "4 classes" in done.stdout
+    assert "papi (passes=two: 2 forward and 2 backward passes a step)" in done.stdout
+    assert "4 classes" in " ".join(done.stdout.split())
     assert len(re.findall(r"^ +[12] +\d+\.\d{3}", done.stdout, re.MULTILINE)) == 2
     assert "Test accuracy" in done.stdout
     assert "were resolved to the true one" in done.stdout.replace("\n", " ")

@@ -167,9 +167,12 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
 
 
 def form(started: "Started") -> str:
-    """What a step of this method costs, in words: ` (2 forward and 2 backward passes a step)`."""
+    """What a step of this method costs, in words: ` (passes=two: 2 forward and 2 backward passes a step)`."""
     counts = re.fullmatch(r"(\d+)f \+ (\d+)b", started.passes)
-    return f" ({counts[1]} forward and {counts[2]} backward passes a step)" if counts else ""
+    if not counts:
+        return ""
+    chosen = started.config.options.get("passes")  # of a method that has several forms
+    return f" ({f'passes={chosen}: ' if chosen else ''}{counts[1]} forward and {counts[2]} backward passes a step)"
 
 
 def epoch_row(row: dict[str, Any]) -> str:
