@@ -6,10 +6,11 @@ import torch
 
 from papi.data.feature_views import (
     STRONG_DROPOUT,
-    STRONG_NOISE,
+    STRONGER,
     WEAK_NOISE,
     FeatureViews,
     Standardise,
+    noise_for,
     normaliser,
 )
 from papi.data.views import Normalise
@@ -31,12 +32,17 @@ def test_weak_noise_follows_the_spread_of_each_column() -> None:
     assert noise.tolist() == pytest.approx([WEAK_NOISE * s for s in STD], rel=0.06)
 
 
+def test_the_more_rows_a_column_has_the_less_noise() -> None:
+    assert noise_for(rows=10, columns=3) == noise_for(rows=90, columns=3) == WEAK_NOISE
+    assert noise_for(rows=360, columns=3) == pytest.approx(WEAK_NOISE / 2)
+
+
 def test_strong_views_leave_values_out() -> None:
     strong = view("strong")
     dropped = strong == torch.tensor(MEAN)
     assert dropped.float().mean().item() == pytest.approx(STRONG_DROPOUT, abs=0.02)
     noise = (strong - FEATURES)[~dropped[:, 0], 0].std()
-    assert noise.item() == pytest.approx(STRONG_NOISE * STD[0], rel=0.06)
+    assert noise.item() == pytest.approx(STRONGER * WEAK_NOISE * STD[0], rel=0.06)
 
 
 def test_standardise() -> None:

@@ -4,6 +4,8 @@
 no single feature can be relied on. Both are in units of each column's spread.
 """
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,26 +13,33 @@ from torch import Tensor
 from papi.data.dataset import Dataset
 from papi.data.views import Normalise, Views
 
-WEAK_NOISE, STRONG_NOISE = 0.2, 0.4  # standard deviation, as a share of the column's
+WEAK_NOISE = 0.2  # standard deviation, as a share of the column's; at most
+STRONGER = 2  # times as much noise in a strong view
+FEW_ROWS = 30  # for each column: up to here a network learns a table by heart, and more rows need less noise
 STRONG_DROPOUT = 0.2  # share of values that a strong view replaces
 
 
 class FeatureViews(Views):
     """Makes the views of a feature table by name: `weak`, `strong` or `plain` (untouched)."""
 
-    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
-        self.mean, self.std = torch.tensor(mean), torch.tensor(std)
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], noise: float = WEAK_NOISE) -> None:
+        self.mean, self.std, self.noise = torch.tensor(mean), torch.tensor(std), noise
 
     def __call__(self, name: str, images: Tensor, draws: np.random.Generator) -> Tensor:
         if name == "plain":
             return images
         std, mean = self.std.to(images.device), self.mean.to(images.device)
         noise = torch.from_numpy(draws.standard_normal(images.shape, np.float32)).to(images.device)
-        noisy = images + (STRONG_NOISE if name == "strong" else WEAK_NOISE) * std * noise
+        noisy = images + self.noise * (STRONGER if name == "strong" else 1) * std * noise
         if name != "strong":
             return noisy
         dropped = torch.from_numpy(draws.random(images.shape) < STRONG_DROPOUT).to(images.device)
         return torch.where(dropped, mean, noisy)
+
+
+def noise_for(rows: int, columns: int) -> float:
+    """How much noise a weak view adds: it falls with the root of the number of rows, as the error of a mean does."""
+    return WEAK_NOISE * min(1, math.sqrt(FEW_ROWS * columns / rows))
 
 
 class Standardise(Normalise):
@@ -45,7 +54,9 @@ class Standardise(Normalise):
 
 def views_of(dataset: Dataset) -> Views:
     """The views that suit a dataset."""
-    return FeatureViews(dataset.mean, dataset.std) if dataset.kind == "features" else Views(dataset.recipe)
+    if dataset.kind != "features":
+        return Views(dataset.recipe)
+    return FeatureViews(dataset.mean, dataset.std, noise_for(*dataset.images.shape))
 
 
 def normaliser(
