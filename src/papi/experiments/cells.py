@@ -40,7 +40,9 @@ def folder_name(config: RunConfig) -> str:
     """Readable, and different for different runs."""
     full = complete(config)
     sets = config.candidates
-    made = f"q{sets.flip_rate:g}" if sets.kind != "instance-dependent" else "instance"
+    made = f"{sets.kind}-q{sets.flip_rate:g}" if sets.kind else f"q{sets.flip_rate:g}"
+    if sets.kind == "instance-dependent":  # its rate is the generator's own
+        made = "instance"
     options = [option.replace("=", "-") for option in config.option]
     data, method = Path(full.data).stem, full.method.rpartition(":")[2]
     words = [data, method, *options, made, f"{full.epochs}epochs", f"seed{full.seed}", key(config)[:8]]

@@ -17,6 +17,7 @@ ALL = (CEILING, PAPI, DPLL, PICO, VALEN, PRODEN, LWS, RC, CC)
 TWO_PASSES = Entry("PaPi, two passes", "papi", ("passes=two",))
 ONE_PASS = Entry("PaPi, one pass", "papi", ("passes=one",))
 FORMS = (PAPI, TWO_PASSES, ONE_PASS)
+DOUBTING = Entry("PaPi, two passes, noise_tolerance=auto", "papi", ("passes=two", "noise_tolerance=auto"))
 
 
 def fashion(rate: float) -> Task:
@@ -28,6 +29,7 @@ def part(data: str, label: str, rate: float) -> Task:
 
 
 INSTANCE = Task("fashion-mini", "fashion-mini", "instance-dependent", kind="instance-dependent")
+NOISY = Task("fashion-mini", "fashion-mini", "q = 0.5, truth missing in 20 %", 0.5, kind="noisy")
 HARD = (fashion(0.5), fashion(0.7))
 MANY = (part("cifar100", "CIFAR-100", 0.05), part("cifar100", "CIFAR-100", 0.1), part("cifar100-h", "CIFAR-100-H", 0.5))
 OTHERS = (part("cifar10", "CIFAR-10", 0.5), part("svhn", "SVHN", 0.5))
@@ -85,6 +87,11 @@ SUITES = (
             Figure("compute", "Accuracy against compute", "accuracy_by_compute", _ONCE),
             Figure("compute-3x", "Accuracy against compute, three times the budget", "accuracy_by_compute", _THRICE),
         ),
+    ),
+    Suite(
+        "noise",
+        "Sets that may lack the true label",
+        (Table("1× budget", (TWO_PASSES, DOUBTING), (HARD[0], NOISY), units=BUDGET),),
     ),
     realworld.SUITE,
 )  # fmt: skip
