@@ -93,7 +93,7 @@ class TestFeatures:
     def test_all_methods_train_alike_and_longer(self) -> None:
         runs = [complete(RunConfig(method=method, network="mlp")) for method in METHODS]
         assert {(c.network, c.epochs, c.batch_size, c.drop_last) for c in runs} == {("mlp", 200, 128, False)}
-        assert {(c.optim.optimizer, c.optim.schedule) for c in runs} == {("adam", "constant")}
+        assert {(c.optim.optimizer, c.optim.schedule) for c in runs} == {("adam", "multistep")}
 
     @pytest.mark.parametrize("method", METHODS)
     def test_options_fit_the_method_and_follow_the_length(self, method: str) -> None:

@@ -61,7 +61,7 @@ def _quick_features(config: RunConfig) -> Preset:
         nesterov=False,
         weight_decay=1e-5,
         decay="matrices",
-        schedule="constant",
+        schedule="multistep",  # the last epoch counts: a high rate to the end makes its result a matter of luck
     )
     options = _QUICK_OPTIONS[config.method](epochs, config.options) if config.method in _QUICK_OPTIONS else {}
     return Preset("mlp", epochs, 128, False, optim, options)
