@@ -12,7 +12,7 @@ from rich.console import Console
 
 from benchmarks import candidates, checkpoints, evaluation, image_cache, prototypes, state, step, views
 from benchmarks.measure import TOLERANCE, Line
-from benchmarks.table import fill_page, print_table, read_lines, to_json, to_markdown
+from benchmarks.table import cells, fill_page, print_table, read_lines, to_json, to_markdown
 from papi.allocator import keep_freed_memory
 
 ITEMS = {
@@ -67,15 +67,15 @@ def main(arguments: list[str]) -> int:
     console, start = Console(), time.monotonic()
     if not console.is_terminal:
         console = Console(width=130)  # a log has no width of its own
-    lines: list[Line] = []
-    for name in asked.only or ITEMS:
-        with console.status(f"measuring {name}") if console.is_terminal else console:
-            lines += ITEMS[name].measure(asked.quick)
-    lines = with_shares(lines)
-    print_table(lines, console)
     machine = {"processor": processor(), "threads": asked.threads, "torch": torch.__version__}
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(to_json(lines, machine), encoding="utf-8")
+    lines: list[Line] = []
+    for name in asked.only or ITEMS:
+        for line in ITEMS[name].measure(asked.quick):
+            lines = with_shares([*lines, line])
+            asked.out.write_text(to_json(lines, machine), encoding="utf-8")  # whoever stops it keeps what was measured
+            console.print(f"{time.monotonic() - start:4.0f} s  {line.item}: {cells(line)[3]}", style="dim")
+    print_table(lines, console)
     missed = [line.item for line in lines if line.missed(TOLERANCE)]
     for item in missed:
         console.print(f"Target missed by more than {TOLERANCE:.0%}: {item}", style="red")
