@@ -35,6 +35,7 @@ ORDER = [
     ["hub"],
     ["annotator"],
     ["preparation"],
+    ["record", "assembly"],
     ["run"],
     ["targets", "decisions"],
     ["estimator"],

@@ -149,6 +149,23 @@ def test_a_finished_run_is_not_trained_again(toy_dataset: Dataset, tmp_path: Pat
     assert again[0].summary == first.summary
 
 
+def test_a_run_that_was_finished_meanwhile_is_not_trained_again(
+    toy_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two start at once in a folder that is not there yet; one is done before the other is ready."""
+    build, first = run.build_method, []
+
+    def slowly(*arguments: Any) -> Any:
+        monkeypatch.setattr(run, "build_method", build)
+        first.extend(train(toy_dataset, tmp_path / "run"))
+        return build(*arguments)
+
+    monkeypatch.setattr(run, "build_method", slowly)
+    (only,) = train(toy_dataset, tmp_path / "run")
+    assert only.already
+    assert only.summary == first[-1].summary
+
+
 def test_another_config_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
     train(toy_dataset, tmp_path)
     with pytest.raises(UserError, match=r"optim\.lr is 0\.3 here and 0\.05 there"):

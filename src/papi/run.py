@@ -156,17 +156,23 @@ def _fit(
     method = build_method(method_class, method_config, training, training_sets, config, device, parent)
     statistics = generators.statistics(candidates, dataset.labels)
 
-    def last_state() -> tuple[dict[str, Any] | None, list[str]]:
+    def last_state() -> tuple[dict[str, Any] | None, list[str], dict[str, Any] | None]:
         if folder is None:
-            return None, []
+            return None, [], None
         begin(folder, config, identity, dataset, candidates, statistics, parent)
+        meanwhile = folder.read_summary()  # another process may have trained here while this one got ready
+        if meanwhile is not None:
+            return None, [], meanwhile
         found, passed_over = checkpoint.load_newest(
             folder.checkpoint_file, identity_hash(identity), torch.device("cpu")
         )
         folder.write_rows(found["rows"] if found else [])
-        return found, passed_over + (changed_versions(folder) if found else [])
+        return found, passed_over + (changed_versions(folder) if found else []), None
 
-    state, problems = distributed.from_first(last_state)
+    state, problems, summary = distributed.from_first(last_state)
+    if summary is not None:
+        yield Finished(summary, already=True)
+        return
     pick = Pick(config.select, state.get("picked") if state else None)
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
     loader = build_loader(method, training, config, normalise, device)
