@@ -4,7 +4,8 @@ The candidate mask S becomes S + λ(1 - S), as in ALIM (Xu et al., NeurIPS 2023)
 λ = 1 they are ignored. ALIM is told how often the truth is missing; here both numbers come from the network's answers:
 
 - *Noise rate*: of the quarter of the images that the network is surest of, the share whose answer lies outside the set.
-  Where it is that sure it is hardly ever wrong, so on sets that always hold the truth the share is close to zero.
+  Where it is that sure it is hardly ever wrong, so on sets that always hold the truth the share is close to zero. As
+  long as these answers lie outside about as often as guesses would, they tell nothing, and the rate is zero.
 - *Weight λ*: by Bayes' rule, the odds that the truth is missing, η / (1 - η), times the odds s / (K - s) that a set of
   mean size s has some other label of K for no reason.
 """
@@ -24,7 +25,7 @@ from papi.networks import Network
 from papi.types import Batch, Progress
 
 _SUREST = 0.25
-_WARMUP = 1 / 6  # share of the run in which sets are trusted: answers must have become better than chance
+_GUESSING = 0.9  # of the share that guesses have outside: answers that have as much are no reason to doubt a set
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class TolerantConfig:
 
     noise_tolerance: str = "off"
     """What a label outside the candidates counts, for sets that may lack the true label: `off`, `auto` (found from the
-    network's answers after a sixth of the run), or a number from 0 (as off) to 1 (the sets are ignored)."""
+    network's answers after each epoch), or a number from 0 (as off) to 1 (the sets are ignored)."""
 
     def __post_init__(self) -> None:
         if self.noise_tolerance in ("off", "auto"):
@@ -66,8 +67,8 @@ class NoiseTolerance(nn.Module):
     @torch.no_grad()
     def estimate(self, candidates: Tensor, progress: Progress) -> None:
         """Before an epoch: set both numbers from the answers of the one before; `candidates` are of all `(N, K)`."""
-        if self.auto and _warm(progress):
-            self.noise_rate = missing_share(self.certainty)
+        if self.auto and _asked(progress):
+            self.noise_rate = noise_rate(self.certainty, candidates)
             self.weight = outside_weight(self.noise_rate, candidates)
 
     @torch.no_grad()
@@ -80,7 +81,7 @@ class NoiseTolerance(nn.Module):
             part = distributed.locate(len(batch.index))
             certainty = signed_certainty(logits, batch.candidates).to(self.certainty.dtype)
             self.certainty[part.gather(batch.index)] = part.gather(certainty)
-        if not _warm(progress) or not (self.auto or self.fixed):
+        if not _asked(progress) or not (self.auto or self.fixed):
             return batch.candidates
         return torch.where(batch.candidates, 1.0, self.weight if self.auto else self.fixed)
 
@@ -88,12 +89,12 @@ class NoiseTolerance(nn.Module):
         """What a row of the log says about it; nothing when off."""
         if self.auto:
             return {"noise_rate": self.noise_rate, "noise_tolerance": self.weight}
-        return {"noise_tolerance": torch.tensor(self.fixed * _warm(progress))} if self.fixed else {}
+        return {"noise_tolerance": torch.tensor(self.fixed * _asked(progress))} if self.fixed else {}
 
 
-def _warm(progress: Progress) -> bool:
-    """Whether the network has learned enough to be asked."""
-    return progress.epoch >= max(1, _WARMUP * progress.epochs)
+def _asked(progress: Progress) -> bool:
+    """Whether every image has been answered once."""
+    return progress.epoch > 0
 
 
 def signed_certainty(logits: Tensor, candidates: Tensor) -> Tensor:
@@ -103,10 +104,12 @@ def signed_certainty(logits: Tensor, candidates: Tensor) -> Tensor:
     return torch.where(candidates.gather(1, best.indices[:, :1])[:, 0], ahead, -ahead)
 
 
-def missing_share(certainty: Tensor) -> Tensor:
-    """How many sets lack the truth, as the surest answers say: signed certainty `(N,)` → ()."""
+def noise_rate(certainty: Tensor, candidates: Tensor) -> Tensor:
+    """How many sets lack the truth, as the surest answers say: signed certainty `(N,)`, candidates `(N, K)` → ()."""
     surest = certainty.abs().topk(math.ceil(_SUREST * len(certainty))).indices
-    return (certainty[surest] < 0).float().mean()
+    outside = (certainty[surest] < 0).float().mean()
+    guessed = 1 - candidates.float().mean()
+    return torch.where(outside < _GUESSING * guessed, outside, 0.0)
 
 
 def outside_weight(noise_rate: Tensor, candidates: Tensor) -> Tensor:
