@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from papi import distributed, engine, run
 from papi.annotator import annotator_logits
-from papi.config import RunConfig, parse_options
+from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, refuse
 from papi.data.feature_views import normaliser, views_of
@@ -29,6 +29,7 @@ from papi.errors import UserError
 from papi.evaluator import Evaluator
 from papi.methods import METHODS, Method
 from papi.networks import Network
+from papi.options import parse_options
 from papi.types import Progress, StepOutput
 from toy_data import make_toy_dataset
 

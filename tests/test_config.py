@@ -1,7 +1,6 @@
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from papi.config import (
     RunConfig,
     differences,
     from_dict,
-    parse_options,
     to_dict,
 )
 from papi.errors import UserError
@@ -62,37 +60,3 @@ def test_what_makes_two_runs_different() -> None:
 def test_checkpoint_interval() -> None:
     assert (CheckpointConfig("30s").seconds, CheckpointConfig("30s").steps) == (30, float("inf"))
     assert (CheckpointConfig("200").seconds, CheckpointConfig("200").steps) == (float("inf"), 200)
-
-
-@dataclass(frozen=True)
-class Settings:
-    rate: float = 0.1
-    count: int = 3
-    on: bool = True
-    kind: Literal["soft", "hard"] = "soft"
-    momenta: tuple[float, float] = (0.9, 0.5)
-    limit: int | None = 5
-
-
-class TestOptions:
-    def test_texts_become_values(self) -> None:
-        texts = {"rate": "0.5", "count": "7", "on": "off", "kind": "hard", "momenta": "0.2,0", "limit": "none"}
-        assert parse_options(Settings, texts) == Settings(0.5, 7, False, "hard", (0.2, 0.0), None)
-
-    def test_defaults_stay(self) -> None:
-        assert parse_options(Settings, {}) == Settings()
-
-    @pytest.mark.parametrize(
-        ("texts", "says"),
-        [
-            ({"rte": "1"}, "did you mean 'rate'"),
-            ({"rate": "fast"}, "type float"),
-            ({"count": "1.5"}, "type int"),
-            ({"on": "perhaps"}, "on or off"),
-            ({"kind": "medium"}, "one of soft, hard"),
-            ({"momenta": "0.2"}, "2 numbers"),
-        ],
-    )
-    def test_misfits_are_explained(self, texts: dict[str, str], says: str) -> None:
-        with pytest.raises(UserError, match=says):
-            parse_options(Settings, texts)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from papi.config import CandidatesConfig, OptimConfig, RunConfig, Select, parse_options
+from papi.config import CandidatesConfig, OptimConfig, RunConfig, Select
 from papi.data.dataset import Dataset
 from papi.errors import UserError
 from papi.methods import METHODS
+from papi.options import parse_options
 from papi.preparation import settled
 from papi.presets import PRESETS, complete
 

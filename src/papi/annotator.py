@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from papi import checkpoint, distributed, engine
-from papi.config import OptimConfig, parse_options
+from papi.config import OptimConfig
 from papi.data.cache import cache_dir
 from papi.data.dataset import Dataset, Progress, silent
 from papi.data.feature_views import normaliser, views_of
@@ -25,6 +25,7 @@ from papi.lock import InUseError, Lock
 from papi.methods.supervised import Supervised
 from papi.networks import Network, build, require_fitting
 from papi.optim import build_optimizer, learning_rate
+from papi.options import parse_options
 from papi.randomness import seed_torch
 
 BATCH_SIZE = 64

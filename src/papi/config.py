@@ -7,15 +7,13 @@ options on the command line.
 import dataclasses
 import json
 import re
-import types
-import typing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from papi.errors import UserError, unknown
+from papi.errors import UserError
 
 _DATA = Parameter(group=Group("Data and candidate labels", sort_key=1))
 _METHOD = Parameter(group=Group("Method and network", sort_key=2))
@@ -23,9 +21,6 @@ _TRAINING = Parameter(group=Group("Training", sort_key=3))
 _RUN = Parameter(group=Group("This run", sort_key=4))
 
 MAX_SEED = 2**32 - 1  # the released code's candidate draw takes no larger seed
-
-T = TypeVar("T")
-
 
 Select = Literal["last", "covering-rate", "approximated-accuracy"]
 CandidateKind = Literal["uniform", "hierarchical", "class-dependent", "uniform-sets", "instance-dependent", "noisy"]
@@ -239,44 +234,6 @@ def differences(mine: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
         elif a != b:
             found[f"{prefix}{key}"] = (a, b)
     return found
-
-
-def parse_options(kind: type[T], options: dict[str, str]) -> T:
-    """A method's `Config` from texts: `{"mixup": "off", "prototype_momentum": "0.9,0.5"}`."""
-    hints = typing.get_type_hints(kind)
-    fields = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    for name in options:
-        if name not in fields:
-            raise (
-                unknown("option", name, fields) if fields else UserError(f"there is no option {name!r}, nor any other.")
-            )
-    return kind(**{name: _parse(name, text, hints[name]) for name, text in options.items()})
-
-
-def _parse(name: str, text: str, hint: Any) -> Any:
-    """One value as its type says; a UserError that names the choices if it does not fit."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    try:
-        if origin is Literal:
-            if text not in arguments:
-                raise ValueError
-            return text
-        if origin in (typing.Union, types.UnionType):  # the only union here is "or none"
-            return None if text == "none" else _parse(name, text, next(a for a in arguments if a is not type(None)))
-        if origin is tuple:
-            parts = text.split(",")
-            return tuple(_parse(name, part, kind) for part, kind in zip(parts, arguments, strict=True))
-        if hint is bool:
-            return {"on": True, "true": True, "off": False, "false": False}[text.lower()]
-        return hint(text)
-    except (ValueError, KeyError) as error:
-        wanted = (
-            f"one of {', '.join(arguments)}" if origin is Literal
-            else "on or off" if hint is bool
-            else f"{len(arguments)} numbers with commas between" if origin is tuple
-            else f"a value of type {getattr(hint, '__name__', hint)}"
-        )  # fmt: skip
-        raise UserError(f"--option {name}={text} does not fit: give {wanted}.") from error
 
 
 def _require(fits: bool, option: str, got: Any, wanted: str) -> None:

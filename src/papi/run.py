@@ -11,7 +11,7 @@ import torch
 
 from papi import checkpoint, distributed, engine, preparation
 from papi.assembly import build_loader, build_method, card_of, known
-from papi.config import RunConfig, parse_options
+from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, silent
 from papi.data.dataset import Progress as PreparationProgress
@@ -24,6 +24,7 @@ from papi.methods import find_method
 from papi.methods.base import Method
 from papi.networks import require_compiler
 from papi.optim import build_optimizer, learning_rate
+from papi.options import parse_options
 from papi.packed import memory_notes
 from papi.parent import Parent
 from papi.presets import complete

@@ -15,11 +15,12 @@ from torch import Tensor, nn
 
 from papi import engine, run
 from papi.cli.methods import methods
-from papi.config import OptimConfig, RunConfig, parse_options
+from papi.config import OptimConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.engine import EpochEnded, Stepped
 from papi.methods import METHODS, Method
+from papi.options import parse_options
 from papi.runfolder import RunFolder
 from papi.state import Confidence, Prototypes
 from papi.types import Batch, Progress, StepOutput

@@ -15,13 +15,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from toy import R0, Y, golden
 
 from papi import engine, losses, run
-from papi.config import OptimConfig, RunConfig, parse_options
+from papi.config import OptimConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.engine import EpochEnded
 from papi.errors import UserError
 from papi.methods import METHODS, Method
 from papi.methods.tolerant import NoiseTolerance, Tolerant, noise_rate, outside_weight, signed_certainty
+from papi.options import parse_options
 from papi.runfolder import RunFolder
 from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput

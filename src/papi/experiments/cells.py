@@ -10,9 +10,10 @@ from typing import Any
 
 from cyclopts import Parameter
 
-from papi.config import NO_EFFECT, RunConfig, from_dict, parse_options, to_dict
+from papi.config import NO_EFFECT, RunConfig, from_dict, to_dict
 from papi.data.sources import HIERARCHICAL
 from papi.methods import find_method
+from papi.options import parse_options
 from papi.presets import complete
 
 # Where a run lies and what it runs on is nobody else's business; the preset tells how later fields were filled in.

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from papi.config import RunConfig, parse_options
+from papi.config import RunConfig
 from papi.data.sources import SOURCES
 from papi.methods import find_method
+from papi.options import parse_options
 from papi.presets import complete
 
 
