@@ -1,7 +1,6 @@
 """The cache of a folder of images: built by two processes instead of one, read again, and the memory it takes."""
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -49,24 +48,11 @@ def building_and_reading(work: Path) -> Iterator[Line]:
     yield speedup(f"cache of {FILES:,} images, read again : built", (two, again), 20)
 
 
-def build_for_memory(folder: str) -> None:
-    """What the child process does whose memory is measured."""
-    from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
-
-    read_images(sorted(Path(folder).iterdir()), Wanted(MEMORY_SIDE), processes=2)
-    get_reusable_executor().shutdown(wait=True)  # only then are the workers counted
-    # The system's count for this process begins with what its parent had when it started it; that of its memory not.
-    own = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
-    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print((own + 2 * worker) // 1024)
-
-
 def peak_memory(work: Path) -> Line:
     """Of the process that builds the cache and its two workers, as a share of the limit."""
     write_files(work / "many", MEMORY_FILES, 48)
-    code = "import sys; from benchmarks.image_cache import build_for_memory; build_for_memory(sys.argv[1])"
     environment = os.environ | {"PAPI_CACHE": str(work / "large")}
-    command = [sys.executable, "-c", code, str(work / "many")]
+    command = [sys.executable, "-m", "benchmarks.cache_memory", str(work / "many"), str(MEMORY_SIDE)]
     said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     peak = float(said.split()[-1])
     item = f"peak memory, cache of {MEMORY_FILES:,} images : limit"

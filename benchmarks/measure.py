@@ -106,10 +106,10 @@ def _serve(connection: Connection, make: Callable[..., Any], arguments: Any, our
         connection.send((time.perf_counter() - start, result))
 
 
-def fastest_apart(processes: list[Apart], name: str, times: int) -> list[float]:
+def fastest_apart(processes: list[Apart], times: int, name: str, *arguments: Any) -> list[float]:
     """As `in_turns`, for a method of objects in other processes."""
     best = [float("inf")] * len(processes)
     for _ in range(times):
         for number, process in enumerate(processes):
-            best[number] = min(best[number], process.call(name)[0])
+            best[number] = min(best[number], process.call(name, *arguments)[0])
     return best
