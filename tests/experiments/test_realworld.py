@@ -8,12 +8,15 @@ import pytest
 
 from papi import run
 from papi.config import RunConfig
+from papi.experiments import tables
 from papi.experiments.estimate import seconds_here
 from papi.experiments.paper import CC, PICO, PRODEN
 from papi.experiments.realworld import PUBLISHED, SUITE, TABLE
+from papi.experiments.rows import read_rows
 from papi.experiments.suites import Entry
 from papi.presets import complete
 
+ROWS = Path(__file__).parents[2] / "docs" / "results" / "real-world.jsonl"
 # Published mean less two standard deviations, in %, for Lost, MSRCv2 and BirdSong.
 LEAST = {PRODEN: (72.9, 50.7, 73.4), CC: (74.0, 47.0, 71.3), PICO: (71.6, 52.0, 73.6)}
 
@@ -35,6 +38,16 @@ def test_all_methods_train_alike_on_another_split_for_each_seed() -> None:
 def test_time_is_estimated_for_features_too() -> None:
     configs = list(TABLE.cells())
     assert 0 < seconds_here(configs[:1]) < seconds_here(configs)
+
+
+@pytest.mark.parametrize("entry", LEAST, ids=lambda entry: entry.label)
+def test_the_results_in_the_docs_reach_what_others_published(entry: Entry) -> None:
+    results = {result.key: result for result in read_rows(ROWS)}
+    for task, least in zip(TABLE.tasks, LEAST[entry], strict=True):
+        found = tables.outcome(TABLE, entry, task, results)
+        assert found.complete
+        assert found.mean >= least
+        assert "(published " in found.text()
 
 
 @pytest.mark.slow
