@@ -1,5 +1,6 @@
 """Runs ranked without true labels, and what that costs, on rows made by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,19 @@ def test_regret_by_hand() -> None:
     elsewhere = found["elsewhere, own sets", "covering_rate"]
     assert (elsewhere.mean, elsewhere.over_runs) == (pytest.approx(0.6), None)
     assert ("toy, own sets", "candidate_likelihood") not in found  # no row has it
+
+
+def test_runs_are_ordered_among_those_judged_by_the_same_samples() -> None:
+    """Two groups of three, and one run alone: in the first the criterion is right, in the second half so."""
+    groups = {"first": [(0.8, 0.6), (0.9, 0.7), (0.7, 0.5)], "second": [(0.1, 0.1), (0.3, 0.2), (0.2, 0.3)]}
+    runs = [
+        replace(judged(f"{name}{n}", [covering], [accuracy]), parts=(name,))
+        for name, ends in groups.items()
+        for n, (covering, accuracy) in enumerate(ends)
+    ]
+    runs.append(replace(judged("alone", [0.95], [0.0]), parts=("third",)))
+    covering = next(each for each in regrets(runs) if each.criterion == "covering_rate")
+    assert covering.over_runs == pytest.approx((1 + 0.5) / 2)
 
 
 def test_places_share_ranks_and_leave_out_what_is_missing() -> None:

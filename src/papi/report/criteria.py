@@ -59,7 +59,7 @@ class Regret:
     mean: float  # how far below the best epoch by truth that is, on average
     worst: float
     over_epochs: float | None  # mean rank correlation of criterion and test accuracy along the epochs of a run
-    over_runs: float | None  # the same from run to run, where there are three or more
+    over_runs: float | None  # the same from run to run, where three or more were judged by the same samples
 
 
 def read_judged(path: Path) -> Judged:
@@ -107,7 +107,8 @@ def regrets(runs: Sequence[Judged]) -> list[Regret]:
 
 
 def _regret(task: str, criterion: str, runs: Sequence[Judged]) -> Regret | None:
-    picks, losses, courses, ends = [], [], [], []
+    picks, losses, courses = [], [], []
+    ends: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for run in runs:
         pairs = [
             (float(row["epoch"] if criterion == "last" else row[criterion]), float(row["test_accuracy"]))
@@ -121,14 +122,18 @@ def _regret(task: str, criterion: str, runs: Sequence[Judged]) -> Regret | None:
         picks.append(accuracies[chosen])
         losses.append(max(accuracies) - accuracies[chosen])
         courses.append(rank_correlation(values, accuracies))
-        ends.append((values[chosen], accuracies[chosen]))
+        ends[run.parts].append((values[chosen], accuracies[chosen]))
     if not picks:
         return None
-    along = [value for value in courses if value is not None]
-    across = None if criterion == "last" or len(ends) < 3 else rank_correlation(*zip(*ends, strict=True))
+    across = [rank_correlation(*zip(*group, strict=True)) for group in ends.values() if len(group) >= 3]
+    over_epochs, over_runs = (None, None) if criterion == "last" else (_mean_of_known(courses), _mean_of_known(across))
     mean, worst = float(np.mean(losses)), max(losses)
-    over_epochs = float(np.mean(along)) if along and criterion != "last" else None
-    return Regret(task, criterion, len(picks), float(np.mean(picks)), mean, worst, over_epochs, across)
+    return Regret(task, criterion, len(picks), float(np.mean(picks)), mean, worst, over_epochs, over_runs)
+
+
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
