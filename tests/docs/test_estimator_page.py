@@ -23,7 +23,7 @@ def test_the_commands_of_the_page_on_choosing_exist() -> None:
 
     lines = [line.partition(" #")[0].strip() for line in (DOCS / "choosing.md").read_text().splitlines()]
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("papi ")]
-    assert len(commands) == 5
+    assert len(commands) == 7
     for command in commands:
         app.parse_args(command, exit_on_error=False, print_error=False)
 
