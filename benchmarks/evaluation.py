@@ -59,7 +59,7 @@ def against_plain(task: Task, times: int) -> Line:
     with Apart(Plain, task, ours=False) as plain, Apart(Ours, task, ours=True) as ours:
         for mine, theirs in zip(ours.call("run")[1], plain.call("run")[1], strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
-        seconds = fastest_apart([plain, ours], times, "run")
+        seconds = fastest_apart([plain, ours], "run", times)
     return speedup(f"evaluation, {task.network}, {task.images:,} images : plain, B=64", seconds, 1.5)
 
 

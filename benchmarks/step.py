@@ -26,7 +26,7 @@ def against_plain(task: Task, times: int, target: float, steps: int = 1) -> Line
         torch.testing.assert_close(loss, reference, rtol=1e-4, atol=1e-5)
         for mine, theirs in zip(ours.call("state")[1], plain.call("state")[1], strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
-        seconds = [each / steps for each in fastest_apart([plain, ours], times, "steps", steps)]
+        seconds = fastest_apart([plain, ours], "step", times, steps)
     item = f"whole step, {task.network}, {task.size}x{task.size}, B={task.batch} : plain"
     return speedup(item, seconds, target)
 
@@ -35,7 +35,7 @@ def memory_settings(task: Task, times: int) -> Line:
     """Our step with the C library's own settings against the same step with those of `papi train`."""
     with Apart(Training, task, ours=False) as default, Apart(Training, task, ours=True) as ours:
         assert default.call("step")[1] == ours.call("step")[1]
-        seconds = fastest_apart([default, ours], times, "step")
+        seconds = fastest_apart([default, ours], "step", times)
     return speedup(f"whole step, {task.network}, B={task.batch} : glibc's own settings", seconds, None)
 
 

@@ -61,10 +61,6 @@ class Training:
         self.count += 1
         return output.loss.item()
 
-    def steps(self, count: int) -> None:
-        for _ in range(count):
-            self.step()
-
     def state(self) -> list[Tensor]:
         """Prototypes, confidence, weights."""
         weights = [parameter.detach().contiguous() for parameter in self.method.network.parameters()]
@@ -83,10 +79,6 @@ class PlainTraining:
     def step(self) -> float:
         self.count += 1
         return self.plain.step(place(self.count - 1))
-
-    def steps(self, count: int) -> None:
-        for _ in range(count):
-            self.step()
 
     def state(self) -> list[Tensor]:
         """Prototypes, confidence, weights."""

@@ -96,7 +96,7 @@ def test_the_plain_step_does_what_ours_does() -> None:
 def test_work_in_other_processes() -> None:
     with Apart(Training, TINY, ours=True) as first, Apart(Training, TINY, ours=False) as second:
         assert first.call("step")[1] == second.call("step")[1]  # memory settings change no bit
-        assert all(seconds > 0 for seconds in fastest_apart([first, second], 1, "step"))
+        assert all(seconds > 0 for seconds in fastest_apart([first, second], "step", times=1, calls=2))
     assert not first.process.is_alive()
 
 

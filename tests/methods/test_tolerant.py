@@ -21,7 +21,7 @@ from papi.data.dataset import Dataset
 from papi.engine import EpochEnded
 from papi.errors import UserError
 from papi.methods import METHODS, Method
-from papi.methods.tolerant import NoiseTolerance, Tolerant, noise_rate, outside_weight, signed_certainty
+from papi.methods.tolerant import NoiseTolerance, Tolerant, missing_share, outside_weight, signed_certainty
 from papi.options import parse_options
 from papi.runfolder import RunFolder
 from papi.state import Confidence
@@ -103,7 +103,7 @@ class TestEstimate:
         """Eight images, of which the two surest count: the answer to the first is outside."""
         sets = torch.tensor([[True, False, False]] * 8)
         logits = torch.tensor([[0, 1, 9.0], [7.0, 0, 2]] + [[4.0, 1, 0]] * 3 + [[0, 1, 4.0]] * 3)
-        assert float(noise_rate(signed_certainty(logits, sets), sets)) == 0.5
+        assert float(missing_share(signed_certainty(logits, sets), sets)) == 0.5
 
     @pytest.mark.parametrize("noise", [0.05, 0.2])
     @pytest.mark.parametrize(("classes", "size"), [(3, 1), (4, 2), (5, 3)])
@@ -147,7 +147,7 @@ class TestEstimate:
     def test_images_that_were_never_seen_have_no_say(self) -> None:
         """The last batch of an epoch may be dropped: here only 10 of 40 images were answered, half of them outside."""
         sets = torch.tensor([[True, False, False, False]] * 40)
-        assert noise_rate(torch.tensor([-9.0, 9.0] * 5 + [0.0] * 30), sets) == 0.5
+        assert missing_share(torch.tensor([-9.0, 9.0] * 5 + [0.0] * 30), sets) == 0.5
 
     @pytest.mark.parametrize(("epoch", "asked"), [(0, False), (1, True), (7, True)])
     def test_sets_are_trusted_until_every_image_was_answered(self, epoch: int, asked: bool) -> None:

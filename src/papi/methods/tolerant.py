@@ -67,8 +67,8 @@ class NoiseTolerance(nn.Module):
     @torch.no_grad()
     def estimate(self, candidates: Tensor, progress: Progress) -> None:
         """Before an epoch: set both numbers from the answers of the one before; `candidates` are of all `(N, K)`."""
-        if self.auto and _asked(progress):
-            self.noise_rate = noise_rate(self.certainty, candidates)
+        if self.auto and _answered(progress):
+            self.noise_rate = missing_share(self.certainty, candidates)
             self.weight = outside_weight(self.noise_rate, candidates)
 
     @torch.no_grad()
@@ -81,7 +81,7 @@ class NoiseTolerance(nn.Module):
             part = distributed.locate(len(batch.index))
             certainty = signed_certainty(logits, batch.candidates).to(self.certainty.dtype)
             self.certainty[part.gather(batch.index)] = part.gather(certainty)
-        if not _asked(progress) or not (self.auto or self.fixed):
+        if not _answered(progress) or not (self.auto or self.fixed):
             return batch.candidates
         return torch.where(batch.candidates, 1.0, self.weight if self.auto else self.fixed)
 
@@ -89,11 +89,11 @@ class NoiseTolerance(nn.Module):
         """What a row of the log says about it; nothing when off."""
         if self.auto:
             return {"noise_rate": self.noise_rate, "noise_tolerance": self.weight}
-        return {"noise_tolerance": torch.tensor(self.fixed * _asked(progress))} if self.fixed else {}
+        return {"noise_tolerance": torch.tensor(self.fixed * _answered(progress))} if self.fixed else {}
 
 
-def _asked(progress: Progress) -> bool:
-    """Whether every image has been answered once."""
+def _answered(progress: Progress) -> bool:
+    """Whether the network has answered the images once: no set can be doubted before."""
     return progress.epoch > 0
 
 
@@ -104,7 +104,7 @@ def signed_certainty(logits: Tensor, candidates: Tensor) -> Tensor:
     return torch.where(candidates.gather(1, best.indices[:, :1])[:, 0], ahead, -ahead)
 
 
-def noise_rate(certainty: Tensor, candidates: Tensor) -> Tensor:
+def missing_share(certainty: Tensor, candidates: Tensor) -> Tensor:
     """How many sets lack the truth, as the surest answers say: signed certainty `(N,)`, candidates `(N, K)` → ()."""
     surest = certainty.abs().topk(math.ceil(_SUREST * len(certainty))).indices
     outside = (certainty[surest] < 0).float().mean()
