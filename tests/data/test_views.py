@@ -114,3 +114,4 @@ def test_normalise() -> None:
     expected = (images / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
     torch.testing.assert_close(result, expected, atol=1e-6, rtol=0)
     assert result.is_contiguous(memory_format=torch.channels_last)
+    assert Normalise(mean, std, torch.device("cpu"))(images[:0]).shape == (0, *images.shape[1:])

@@ -40,6 +40,24 @@ def test_small_is_small() -> None:
 
 
 @pytest.mark.parametrize("name", ["small", "resnet18"])
+@pytest.mark.parametrize("size", [(1, 1), (4, 6), (7, 8), (33, 75)])
+def test_images_of_any_size(name: str, size: tuple[int, int]) -> None:
+    network = build(name, 3, 5, project=False).train()
+    logits = network(torch.rand(2, 3, *size)).logits
+    assert logits.shape == (2, 5)
+    logits.sum().backward()
+
+
+def test_small_repeats_the_border_of_odd_images() -> None:
+    network = build("small", 1, 5, project=False).eval()
+    odd = torch.rand(2, 1, 11, 9)
+    even = torch.cat([odd, odd[:, :, -1:]], 2)
+    even = torch.cat([even, even[:, :, :, -1:]], 3)
+    with torch.no_grad():
+        assert network(odd).logits.equal(network(even).logits)
+
+
+@pytest.mark.parametrize("name", ["small", "resnet18"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_projection_is_on_the_unit_sphere(name: str, channels: int) -> None:
     network = build(name, channels, 7, project=True)

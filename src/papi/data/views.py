@@ -123,6 +123,6 @@ class Normalise:
         pixels = torch.empty(count, height, width, channels, device=images.device)
         for channel, plane in enumerate(images.unbind(1)):
             pixels[..., channel] = plane
-        flat = pixels.view(count, -1)
+        flat = pixels.view(count, height * width * channels)  # -1 would be ambiguous for no images
         torch.addcmul(self.shift.repeat(height * width), flat, self.scale.repeat(height * width), out=flat)
         return pixels.permute(0, 3, 1, 2)

@@ -6,7 +6,9 @@ positions; that, not the number of parameters, is what a CPU pays for.
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d, pixel_unshuffle, relu
+from torch.nn.functional import max_pool2d, pad, pixel_unshuffle, relu
+
+_LEAST = 8  # pixels a side: blocks of two, halved twice
 
 
 class _ConvNormReLU(nn.Module):
@@ -32,6 +34,7 @@ class SmallResNet(nn.Module):
         self.residual2 = nn.Sequential(_ConvNormReLU(4 * width, 4 * width), _ConvNormReLU(4 * width, 4 * width))
 
     def forward(self, images: Tensor) -> Tensor:
+        images = _in_blocks(images)
         count, channels, height, width = images.shape
         # An empty batch, which a process has where there are fewer images than processes, torch leaves as it is. When
         # traced for export there is none, and a trace must not depend on the answer.
@@ -44,3 +47,10 @@ class SmallResNet(nn.Module):
         x = x + self.residual2(x)
         features: Tensor = x.amax((2, 3))
         return features
+
+
+def _in_blocks(images: Tensor) -> Tensor:
+    """The border repeated to the right and below, where sides are odd or too short to be halved as often."""
+    height, width = images.shape[2:]
+    right, below = (max(_LEAST, side + side % 2) - side for side in (int(width), int(height)))
+    return pad(images, (0, right, 0, below), mode="replicate") if right or below else images
