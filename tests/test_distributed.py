@@ -80,18 +80,18 @@ class TestOneAndTwo:
 
 
 class Torchrun:
-    """`torchrun --nproc-per-node 2 -m papi train`, a few hundred steps on the toy data with a checkpoint after each."""
+    """`torchrun --nproc-per-node N -m papi train`, a few hundred steps on the toy data with a checkpoint after each."""
 
     EPOCHS = 12
 
-    def __init__(self, data: Path, folder: Path, restarts: int = 0) -> None:
-        self.folder, self.restarts = RunFolder(folder), restarts
+    def __init__(self, data: Path, folder: Path, processes: int = 2, restarts: int = 0) -> None:
+        self.folder, self.processes, self.restarts = RunFolder(folder), processes, restarts
         self.options = ["train", "--data", data, "--out", folder, "--epochs", self.EPOCHS, "--batch-size", 20]
         self.options += ["--threads", 1, "--device", "cpu", "--checkpoint.every", 1]
 
     def start(self) -> "subprocess.Popen[str]":
-        launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", 2, "--max-restarts", self.restarts]
-        return self._popen(*launcher, "-m", "papi")
+        launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", self.processes]
+        return self._popen(*launcher, "--max-restarts", self.restarts, "-m", "papi")
 
     def start_alone(self) -> "subprocess.Popen[str]":
         return self._popen("papi")
@@ -157,15 +157,19 @@ class TestTorchrun:
         assert "continuing in epoch" in said
         runs.check_finished()
 
-    def test_one_of_two_killed_and_restarted(self, toy_npz: Path, tmp_path: Path) -> None:
-        """Ends bit-equal to a run of two processes that was left alone, in which the first alone talks."""
-        undisturbed, runs = Torchrun(toy_npz, tmp_path / "a"), Torchrun(toy_npz, tmp_path / "b", restarts=1)
+    def test_one_of_three_killed_and_restarted(self, toy_npz: Path, tmp_path: Path) -> None:
+        """Ends bit-equal to a run of three processes that was left alone, in which the first alone talks.
+
+        Of two numbers the sum does not depend on the order, of three it does.
+        """
+        undisturbed = Torchrun(toy_npz, tmp_path / "a", processes=3)
+        runs = Torchrun(toy_npz, tmp_path / "b", processes=3, restarts=1)
         launchers = [undisturbed.start(), runs.start()]
         runs.kill_second(launchers[1])
         said = [launcher.communicate(timeout=240)[0] for launcher in launchers]
         assert [launcher.returncode for launcher in launchers] == [0, 0], said[1]
         assert said[0].count("Test accuracy") == 1
-        assert f"{runs.EPOCHS} epochs of 5 steps on 2 x cpu" in " ".join(said[0].split())
+        assert f"{runs.EPOCHS} epochs of 5 steps on 3 x cpu" in " ".join(said[0].split())
         assert "continuing in epoch" in said[1]
         for each in (undisturbed, runs):
             each.check_finished()

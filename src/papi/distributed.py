@@ -8,7 +8,7 @@ do together what one would do alone. Without `torchrun` every function here give
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -229,43 +229,32 @@ class _Gather(torch.autograd.Function):
         return whole[ctx.part.own], None
 
 
-def data_parallel(module: nn.Module) -> nn.Module:
-    """The module with gradients that are averaged over the processes, and with batch-norm over all of them on GPUs."""
+@torch.no_grad()
+def equalise(module: nn.Module) -> None:
+    """Begin alike: all processes take the first one's weights and memory. On GPUs, batch-norm sees the whole batch."""
     if world_size() == 1:
-        return module
+        return
     if next(module.parameters()).is_cuda:
-        module = nn.SyncBatchNorm.convert_sync_batchnorm(module)  # type: ignore[no-untyped-call]
-    parallel = nn.parallel.DistributedDataParallel(module)
-    # Buffers are a method's memory: it keeps them equal by itself, and a broadcast in each step would undo its updates.
-    parallel.broadcast_buffers = False
-    return parallel
+        nn.SyncBatchNorm.convert_sync_batchnorm(module)  # type: ignore[no-untyped-call]
+    for tensor in module.state_dict().values():
+        distributed.broadcast(tensor, src=0)
 
 
-def bare(module: nn.Module) -> Any:
-    """What `data_parallel` was given."""
-    return module.module if isinstance(module, nn.parallel.DistributedDataParallel) else module
+@torch.no_grad()
+def add_gradients(parameters: Sequence[nn.Parameter]) -> None:
+    """Give each parameter the sum of the gradients that all processes have for it.
 
-
-def backward(loss: Tensor, module: nn.Module, part: Part) -> None:
-    """Gradients of the mean loss over the whole batch, from the loss over the rows of this process."""
-    if world_size() > 1:
-        learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        # What `data_parallel` takes is the mean over the processes, whatever each of them holds.
-        loss = part.share * world_size() * _ReachAll.apply(loss, *learning)  # type: ignore[no-untyped-call]
-    loss.backward()  # type: ignore[no-untyped-call]
-
-
-class _ReachAll(torch.autograd.Function):
-    """Leads back from a loss to all parameters, to the idle ones with no gradient: `data_parallel` waits for each."""
-
-    @staticmethod
-    def forward(ctx: Any, loss: Tensor, *parameters: Tensor) -> Tensor:
-        ctx.count = len(parameters)
-        return loss.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        return gradients[0], *[None] * ctx.count
+    All of them at once and in the same order in every step. DistributedDataParallel would send some while others are
+    still computed, but changes its order after the first step: a run that goes on from a checkpoint would add up the
+    same numbers of three processes in another order, and end with other bytes.
+    """
+    if world_size() == 1:
+        return
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    distributed.all_reduce(flat)
+    for gradient, new in zip(gradients, torch.split(flat, [each.numel() for each in gradients]), strict=True):
+        gradient.copy_(new.view_as(gradient))
 
 
 @torch.no_grad()

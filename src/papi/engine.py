@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from papi import distributed
 from papi.data.loader import Loader
@@ -82,7 +82,7 @@ def fit(
         start, first_step, rows = resume["epoch"], resume["step"], list(resume["rows"])
         tally, clock = Tally(truth, resume["tally"]), Stopwatch(**resume["seconds"])
 
-    model = distributed.data_parallel(method)
+    distributed.equalise(method)
 
     def snapshot(epoch: int, step: int) -> Snapshot:
         state = {"method": method.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "step": step}
@@ -100,7 +100,7 @@ def fit(
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
-            output = train_step(model, optimizer, learning_rate(progress), batch, progress, scaler)
+            output = train_step(method, optimizer, learning_rate(progress), batch, progress, scaler)
             tally.add(output, batch)
             first_bad = torch.where(torch.isfinite(output.loss.detach()) | (first_bad >= 0), first_bad, step)
             last = step + 1 == len(loader)
@@ -130,34 +130,36 @@ def fit(
 
 
 def train_step(
-    model: nn.Module,
+    method: Method,
     optimizer: torch.optim.Optimizer,
     learning_rate: float,
     batch: Batch,
     progress: Progress,
     scaler: torch.amp.GradScaler | None = None,
 ) -> StepOutput:
-    """One step of a method or of its `data_parallel` form; the losses it returns are those of the whole batch.
+    """One step; the losses it returns are those of the whole batch, of which this process may hold a part.
 
     Parameters that a phase leaves idle get zero gradients: weight decay and momentum go on for them.
     """
     part = distributed.locate(len(batch.index))
     # Dropout differs between the processes, as it does between the rows of a batch.
     seed_torch(progress.seed, f"step{part.rank or ''}", progress.epoch, progress.step)
-    output: StepOutput = model(batch, progress)
+    output: StepOutput = method(batch, progress)
     optimizer.zero_grad()
-    distributed.backward(output.loss if scaler is None else scaler.scale(output.loss), model, part)
+    loss = part.share * output.loss  # the parts add up to the mean over the whole batch
+    (loss if scaler is None else scaler.scale(loss)).backward()  # type: ignore[no-untyped-call]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter in parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    distributed.add_gradients(parameters)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
-        for parameter in group["params"]:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
     if scaler is None:
         optimizer.step()
     else:  # a step whose gradients overflow is left out, and the next is scaled less
         scaler.step(optimizer)
         scaler.update()
-    method: Method = distributed.bare(model)
     method.after_step(batch, progress)
     distributed.average_statistics(method, part.share)
     losses = part.mean({"loss": output.loss, **output.logs})
@@ -182,6 +184,8 @@ def find_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = distributed.own_gpu(torch.device(name))
+        if device.type not in ("cpu", "cuda"):
+            raise UserError(f"--device {name} is not supported. Use cpu, cuda or auto.")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"--device {name} is not available on this machine. Use cpu or auto.") from error
