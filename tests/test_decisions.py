@@ -78,6 +78,8 @@ def test_sets_and_confidence_by_hand() -> None:
     decided = Decisions(np.array([0, 1]), np.array([0, 0]))  # the second was not among the candidates
     assert decided.fixed_sets(candidates).tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 1]]
     np.testing.assert_allclose(decided.fixed_confidence(candidates, confidence), [[1, 0, 0], [1, 0, 0], [0.5, 0, 0.5]])
+    doubting = np.array([[0, 0, 1], [0, 0, 1], [0.3, 0.6, 0.1]], np.float32)  # 0.6 is outside the set
+    np.testing.assert_allclose(decided.fixed_confidence(candidates, doubting)[2], [0.75, 0, 0.25], rtol=1e-6)
     assert candidates[0, 1]  # what was given stays as it is
     np.testing.assert_allclose(confidence[0], [0.3, 0.7, 0])
 
@@ -157,6 +159,8 @@ def test_it_starts_from_its_parent(toy_npz: Path, tmp_path: Path, method: str, m
         assert sets[:20].argmax(1).tolist() == data["labels"][:20].tolist()
     assert sets[:20].sum() == 20
     np.testing.assert_array_equal(sets[20:], before.read_arrays(before.candidates_file)["candidates"][20:])
+    options = (RunFolder(tmp_path / "child").read_config() or {})["identity"]["option"]
+    assert options.get("warmup_epochs", 0) == 0  # what it is for has been learned
 
 
 def test_from_the_command_line(parent: Path, toy_npz: Path, capsys: pytest.CaptureFixture[str]) -> None:

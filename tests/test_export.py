@@ -94,7 +94,10 @@ def test_other_formats(tmp_path: Path, kind: str) -> None:
     assert json.loads(card)["class_names"] == list(CLASSES)
 
 
-@pytest.mark.parametrize(("network", "shape"), [("resnet18", (1, 8, 8)), ("mlp", (5,)), ("wide-resnet", (3, 8, 8))])
+_NETWORKS_AND_SHAPES = [("small", (1, 9, 7)), ("resnet18", (1, 8, 8)), ("mlp", (5,)), ("wide-resnet", (3, 8, 8))]
+
+
+@pytest.mark.parametrize(("network", "shape"), _NETWORKS_AND_SHAPES)
 def test_every_network(tmp_path: Path, network: str, shape: tuple[int, ...]) -> None:
     """The wide network has 36 million weights; its structure is the same in a small one."""
     if network == "wide-resnet":

@@ -43,6 +43,10 @@ def test_layouts_of_images(trained: tuple[Path, Dataset]) -> None:
     expected = model.predict_proba(data.test_images)
     np.testing.assert_array_equal(model.predict_proba(data.test_images[:, 0]), expected)
     np.testing.assert_array_equal(model.predict_proba(data.test_images.transpose(0, 2, 3, 1)), expected)
+    fixed = data.test_images[:, 0].copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(model.predict_proba(fixed), expected)
+    assert model.predict(data.test_images[:0]).shape == (0,)
 
 
 def test_embedding_is_on_the_unit_sphere(trained: tuple[Path, Dataset]) -> None:

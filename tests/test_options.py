@@ -4,6 +4,7 @@ from typing import Literal
 import pytest
 
 from papi.errors import UserError
+from papi.methods import METHODS
 from papi.options import parse_options
 
 
@@ -40,3 +41,23 @@ def test_defaults_stay() -> None:
 def test_misfits_are_explained(texts: dict[str, str], says: str) -> None:
     with pytest.raises(UserError, match=says):
         parse_options(Settings, texts)
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "says"),
+    [
+        ("papi", "mixup_alpha=0", "--option mixup_alpha must be above 0; got 0"),
+        ("papi", "temperature=-1", "--option temperature must be above 0; got -1"),
+        ("papi", "confidence_momentum=0.9,2", "--option confidence_momentum must be between 0 and 1; got 0.9,2"),
+        ("papi", "alignment_weight=nan", "--option alignment_weight must be 0 or more; got nan"),
+        ("dpll", "ramp_epochs=-3", "--option ramp_epochs must be 0 or more; got -3"),
+        ("lws", "beta=inf", "--option beta must be 0 or more; got inf"),
+        ("pico", "queue=0", "--option queue must be above 0; got 0"),
+        ("pico", "encoder_momentum=1.5", "--option encoder_momentum must be between 0 and 1; got 1.5"),
+        ("valen", "neighbours=-1", "--option neighbours must be 0 or more; got -1"),
+        ("valen", "correction=2", "--option correction must be between 0 and 1; got 2"),
+    ],
+)
+def test_values_out_of_range_are_explained(method: str, text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        parse_options(METHODS[method].Config, dict([text.split("=")]))

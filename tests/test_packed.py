@@ -30,14 +30,17 @@ def make_mask(samples: int, classes: int) -> Tensor:
     return mask
 
 
+@pytest.mark.parametrize("places", [1, 500, packed._PLACES])
 @pytest.mark.parametrize("shape", SIZES)
-def test_rows_of_the_mask(shape: tuple[int, int]) -> None:
+def test_rows_of_the_mask(shape: tuple[int, int], places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_PLACES", places)
     mask = make_mask(*shape)
     sets = packed.packed(mask)
     index = torch.randperm(shape[0])[:20]
     assert torch.equal(sets[index], mask[index])
     assert torch.equal(sets[2:5], mask[2:5])
     assert torch.equal(sets[:], mask)
+    assert torch.equal(sets[2:2], mask[2:2])
     assert torch.equal(sets.sizes(), mask.sum(1))
     assert (sets.shape, len(sets)) == (mask.shape, len(mask))
 

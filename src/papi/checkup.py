@@ -110,7 +110,7 @@ def _rows(folder: RunFolder, record: dict[str, Any], state: dict[str, Any] | Non
         yield Finding("rows", f"metrics.jsonl has the epochs {epochs}: some are lost or doubled", wrong=True)
     elif finished and len(rows) != record["identity"].get("epochs"):
         yield Finding("rows", f"metrics.jsonl has {len(rows)} rows, and the run has finished", wrong=True)
-    elif state is not None and rows[: len(state["rows"])] != state["rows"]:
+    elif state is not None and json.dumps(rows[: len(state["rows"])]) != json.dumps(state["rows"]):  # nan is no nan
         yield Finding("rows", "metrics.jsonl does not agree with the checkpoint", wrong=True)
     else:
         yield Finding("rows", f"{len(rows)} of {record['identity'].get('epochs')} epochs")

@@ -23,6 +23,7 @@ _RUN = Parameter(group=Group("This run", sort_key=4))
 MAX_SEED = 2**32 - 1  # the released code's candidate draw takes no larger seed
 
 Select = Literal["last", "covering-rate", "approximated-accuracy"]
+WITHOUT_RATE = ("uniform-sets", "instance-dependent")  # kinds of sets that are made without a flip rate
 CandidateKind = Literal["uniform", "hierarchical", "class-dependent", "uniform-sets", "instance-dependent", "noisy"]
 
 
@@ -73,6 +74,11 @@ class CandidatesConfig:
         for name, kind in (("matrix", "class-dependent"), ("groups", "hierarchical")):
             if getattr(self, name) is not None and self.kind != kind:
                 raise UserError(f"--candidates.{name} is for --candidates.kind {kind}: give both, or neither.")
+
+    @property
+    def rate(self) -> float | None:
+        """The flip rate, where the kind of sets has one."""
+        return None if self.kind in WITHOUT_RATE else self.flip_rate
 
 
 @dataclass(frozen=True)

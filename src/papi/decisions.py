@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from papi.config import RunConfig, from_dict
 from papi.data.dataset import Dataset, Progress, refuse, silent
 from papi.data.tables import Row, read_table
 from papi.errors import UserError, unknown
+from papi.labels import candidate_shares
+from papi.methods import find_method
 from papi.parent import read_parent
 from papi.record import data_hash
 from papi.runfolder import RunFolder
@@ -38,6 +40,8 @@ class Decisions:
     def fixed_confidence(self, candidates: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         """The confidence `(N, K) float32` in the fixed sets: all of it on the label that was decided on."""
         fixed = np.where(candidates, confidence, 0).astype(np.float32)
+        doubted = np.where(candidates, 0, confidence).any(1)  # some belief went to labels outside the set
+        fixed[doubted] = candidate_shares(candidates[doubted], confidence[doubted])
         fixed[self.rows] = 0
         fixed[self.rows, self.labels] = 1
         return fixed
@@ -134,12 +138,15 @@ def train_with(
 
 
 def _shortened(config: RunConfig, epochs: int | None) -> RunConfig:
+    """Fewer epochs, a smaller learning rate and no warm-up: what it is for has been learned."""
+    warms_up = "warmup_epochs" in {field.name for field in fields(find_method(config.method).Config)}
     assert config.epochs is not None, "a run's record has every value filled in"
     assert config.optim.lr is not None
     return replace(
         config,
         epochs=epochs or max(1, round(EPOCHS_SHARE * config.epochs)),
         optim=replace(config.optim, lr=RATE_SHARE * config.optim.lr),
+        option=(*config.option, "warmup_epochs=0") if warms_up else config.option,
     )
 
 

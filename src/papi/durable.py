@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from papi.errors import UserError
+
 
 @contextmanager
 def replacing(file: Path, keep: Path | None = None) -> Iterator[BinaryIO]:
@@ -27,6 +29,33 @@ def replacing(file: Path, keep: Path | None = None) -> Iterator[BinaryIO]:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(file.parent)
+
+
+@contextmanager
+def output_file(file: Path) -> Iterator[Path]:
+    """Where to write the file that a person has named with --out; it takes its place when all has gone well.
+
+    What cannot be written is refused before any work is done for it.
+    """
+    if file.is_dir():
+        raise UserError(f"{file} is a folder: name the file to write in it with --out.")
+    half = file.with_name(f".writing.{file.name}")  # the suffix stays: some readers want it
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        half.touch()
+    except OSError as error:
+        raise _unwritable(file, error) from error
+    try:
+        yield half
+        os.replace(half, file)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def _unwritable(file: Path, error: OSError) -> UserError:
+    return UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.")
 
 
 def sync_folder(folder: Path) -> None:

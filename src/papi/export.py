@@ -6,7 +6,6 @@ What is written is first read back and asked about samples: its answers must be 
 import copy
 import json
 import logging
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.jit._trace import TracerWarning
 
+from papi.durable import output_file
 from papi.errors import UserError
 from papi.inference import Model, load, save_model
 from papi.randomness import draws
@@ -74,14 +74,7 @@ def export(model: Model, kind: str, file: Path) -> float:
     """
     _require_packages(kind)
     form = FORMATS[kind]
-    # The suffix stays: some readers want it.
-    half = file.with_name(f".writing.{file.name}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        half.touch()
-    except OSError as error:
-        raise _unwritable(file, error) from error
-    try:
+    with output_file(file) as half:
         with _quiet():
             form.write(model, half)
             difference = _largest_difference(model, form.read(half))
@@ -90,16 +83,7 @@ def export(model: Model, kind: str, file: Path) -> float:
                 f"as {kind} this model gives other probabilities, by up to {difference:.2g}: nothing was written. "
                 "Use another --format."
             )
-        os.replace(half, file)
-    except OSError as error:
-        raise _unwritable(file, error) from error
-    finally:
-        half.unlink(missing_ok=True)
     return difference
-
-
-def _unwritable(file: Path, error: OSError) -> UserError:
-    return UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.")
 
 
 def input_name(model: Model) -> str:

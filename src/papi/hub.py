@@ -22,7 +22,7 @@ def write_hub_folder(
 
     `record` and `summary` are config.json and summary.json of the run, empty where there is only a model.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UserError(f"{folder} is not an empty folder: choose another with --hub-folder, or remove it.")
     half = folder.with_name(f".{folder.name}.writing")
     try:

@@ -79,7 +79,7 @@ class Model:
             axes = "channels, height, width"
         if array.shape[1:] != self.card.shape:
             raise UserError(f"the samples are {array.shape[1:]} ({axes}): this model takes {self.card.shape}.")
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.device)
 
 
 def load(run: str | Path, device: str = "cpu") -> Model:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, one_hot
 
 
-def _wide(values: Tensor) -> Tensor:
+def wide(values: Tensor) -> Tensor:
     """Half precision is too coarse for probabilities: float32 at least."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
@@ -26,7 +26,7 @@ def _among(logits: Tensor, candidates: Tensor) -> Tensor:
 
 def candidate_softmax(logits: Tensor, candidates: Tensor) -> Tensor:
     """Softmax over the candidates alone: zero elsewhere, rows sum to one."""
-    return _among(_wide(logits), candidates).softmax(1)
+    return _among(wide(logits), candidates).softmax(1)
 
 
 def candidate_argmax(scores: Tensor, candidates: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ def candidate_argmax(scores: Tensor, candidates: Tensor) -> Tensor:
 
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Mean over the batch of -Σ_j target_j log softmax(logits)_j."""
-    return -(target * log_softmax(_wide(logits), 1)).sum(1).mean()
+    return -(target * log_softmax(wide(logits), 1)).sum(1).mean()
 
 
 def kl_divergence(target: Tensor, logits: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ def mixed_kl_divergence(target: Tensor, partner: Tensor, share: float, logits: T
 
 def candidate_likelihood_loss(logits: Tensor, candidates: Tensor) -> Tensor:
     """Mean over the batch of -log Σ_{j in candidates} softmax(logits)_j: some candidate is the true label."""
-    within = log_softmax(_wide(logits), 1).masked_fill(~candidates, -torch.inf)
+    within = log_softmax(wide(logits), 1).masked_fill(~candidates, -torch.inf)
     return -within.logsumexp(1).mean()
 
 
@@ -61,7 +61,7 @@ def log_complement(logits: Tensor) -> Tensor:
     1 - p loses all digits where p is near one. That is the case for the likeliest class alone: its complement is summed
     from the other classes. All others have p ≤ 1/2, where log1p is exact.
     """
-    log_probability = log_softmax(_wide(logits), 1)
+    log_probability = log_softmax(wide(logits), 1)
     likeliest = one_hot(logits.argmax(1), logits.shape[1]).bool()
     others = log_probability.masked_fill(likeliest, -torch.inf).logsumexp(1, keepdim=True)
     # Masked before the logarithm, too: the gradient of log(0) would spoil the row even where it is not taken.
@@ -78,19 +78,19 @@ def non_candidate_loss(logits: Tensor, candidates: Tensor) -> Tensor:
 
 def leveraged_sigmoid(logits: Tensor, candidates: Tensor, weights: Tensor, beta: float) -> Tensor:
     """Mean over the batch of Σ_{candidates} w σ(-r) + β Σ_{others} w σ(r), with weights w `(B, K)` and logits r."""
-    losses = torch.where(candidates, torch.sigmoid(-_wide(logits)), beta * torch.sigmoid(_wide(logits)))
+    losses = torch.where(candidates, torch.sigmoid(-wide(logits)), beta * torch.sigmoid(wide(logits)))
     return (weights * losses).sum(1).mean()
 
 
 def leveraged_cross_entropy(logits: Tensor, candidates: Tensor, weights: Tensor, beta: float) -> Tensor:
     """Mean over the batch of -Σ_{candidates} w log p - β Σ_{others} w log(1 - p), with p = softmax(logits)."""
-    losses = torch.where(candidates, -log_softmax(_wide(logits), 1), -beta * log_complement(logits))
+    losses = torch.where(candidates, -log_softmax(wide(logits), 1), -beta * log_complement(logits))
     return (weights * losses).sum(1).mean()
 
 
 def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
     """Each query `(B, d)` has to find its own key `(B, d)` among the queue `(Q, d)`; all are unit vectors (MoCo)."""
-    query, key, queue = _wide(query), _wide(key), _wide(queue)
+    query, key, queue = wide(query), wide(key), wide(queue)
     own = (query * key).sum(1, keepdim=True)
     similarity = torch.cat([own, query @ queue.T], 1) / temperature
     return -log_softmax(similarity, 1)[:, 0].mean()
@@ -111,8 +111,8 @@ def supervised_contrastive(
     `labels` `(B,)` count for queries and keys alike, so each query has one positive at least: its own key. Only the
     queries in `rows` are averaged over; all the others are there to be compared with.
     """
-    query = _wide(query)
-    others = torch.cat([query, _wide(key), _wide(queue)])
+    query = wide(query)
+    others = torch.cat([query, wide(key), wide(queue)])
     itself = torch.eye(len(query), len(others), dtype=torch.bool, device=query.device)[rows]
     positive = (labels[rows, None] == torch.cat([labels, labels, queue_labels])) & ~itself
     similarity = (query[rows] @ others.T / temperature).masked_fill(itself, -torch.inf)
@@ -122,7 +122,7 @@ def supervised_contrastive(
 
 def dirichlet_kl(alpha: Tensor) -> Tensor:
     """Mean over the batch of KL(Dirichlet(alpha) ‖ Dirichlet(1, …, 1)), with alpha `(B, K)` positive."""
-    alpha = _wide(alpha)
+    alpha = wide(alpha)
     total = alpha.sum(1, keepdim=True)
     normalisers = torch.lgamma(total[:, 0]) - torch.lgamma(alpha).sum(1) - math.lgamma(alpha.shape[1])
     return (normalisers + ((alpha - 1) * (torch.digamma(alpha) - torch.digamma(total))).sum(1)).mean()

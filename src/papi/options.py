@@ -1,8 +1,10 @@
 """Settings of a method from the texts of `--option KEY=VALUE`, as the types of its `Config` say."""
 
 import dataclasses
+import math
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from papi.errors import UserError, unknown
@@ -46,3 +48,26 @@ def _parse(name: str, text: str, hint: Any) -> Any:
             else f"a value of type {getattr(hint, '__name__', hint)}"
         )  # fmt: skip
         raise UserError(f"--option {name}={text} does not fit: give {wanted}.") from error
+
+
+def require_positive(config: Any, *names: str) -> None:
+    """Stop if one of these settings is not a number above 0."""
+    _require(config, names, lambda value: 0 < value < math.inf, "above 0")
+
+
+def require_not_negative(config: Any, *names: str) -> None:
+    """Stop if one of these settings is not 0 or more."""
+    _require(config, names, lambda value: 0 <= value < math.inf, "0 or more")
+
+
+def require_share(config: Any, *names: str) -> None:
+    """Stop if one of these settings is not between 0 and 1, or a pair is not."""
+    _require(config, names, lambda value: 0 <= value <= 1, "between 0 and 1")
+
+
+def _require(config: Any, names: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> None:
+    for name in names:
+        given = getattr(config, name)
+        values = given if isinstance(given, tuple) else (given,)
+        if not all(map(fits, values)):
+            raise UserError(f"--option {name} must be {wanted}; got {','.join(f'{value:g}' for value in values)}.")

@@ -14,7 +14,8 @@ from papi import distributed
 from papi.state import Confidence
 
 PACKED_ABOVE = 100_000_000  # entries N×K: from half a gigabyte on, as a mask of bytes and a matrix of float32
-_ROWS = 16_384  # of the mask at a time: how much of it is looked at, or unfolded, at once
+_ROWS = 16_384  # of the mask that are looked at, at a time
+_PLACES = 2**22  # entries that are unfolded at a time, some 30 bytes each
 
 
 class PackedSets(nn.Module):
@@ -49,20 +50,29 @@ class PackedSets(nn.Module):
         return self.starts.device
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
-        places = self.places(index)
-        return self.unfold(places, torch.ones_like(places, dtype=torch.bool))
+        return self.unfold(index)
 
-    def places(self, index: Tensor | slice) -> Tensor:
+    def places(self, index: Tensor) -> Tensor:
         """`(B, width)`: where the entries of each sample lie. A shorter row repeats its first entry."""
-        if isinstance(index, slice):
-            index = torch.arange(*index.indices(len(self)), device=self.starts.device)
         start, end = self.starts[index][:, None], self.starts[index + 1][:, None]
         place = start + torch.arange(self.width, device=start.device)
         return torch.where(place < end, place, start)
 
-    def unfold(self, places: Tensor, values: Tensor) -> Tensor:
-        """`(B, K)` from the values `(B, width)` of entries; zero where there is no candidate."""
-        return values.new_zeros(len(places), self.shape[1]).scatter_(1, self.columns[places].long(), values)
+    def unfold(self, index: Tensor | slice, entries: Tensor | None = None) -> Tensor:
+        """`(B, K)`: the entries `(E,)` of these samples, True without any, and zero where there is no candidate.
+
+        One large set makes all places as wide as itself, so only so many samples are unfolded at once.
+        """
+        if isinstance(index, slice):
+            index = torch.arange(*index.indices(len(self)), device=self.device)
+        kind = torch.bool if entries is None else entries.dtype
+        rows = torch.zeros(len(index), self.shape[1], dtype=kind, device=self.device)
+        at_once = max(1, _PLACES // self.width)
+        for part, some in zip(torch.split(rows, at_once), torch.split(index, at_once), strict=True):
+            places = self.places(some)
+            columns = self.columns[places].long()
+            part.scatter_(1, columns, True) if entries is None else part.scatter_(1, columns, entries[places])
+        return rows
 
     def sizes(self) -> Tensor:
         """How many candidates each sample has, `(N,)`."""
@@ -81,8 +91,7 @@ class PackedConfidence(Confidence):
         self.register_buffer("entries", (1 / sizes.float()).repeat_interleave(sizes))
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
-        places = self.sets.places(index)
-        return self.sets.unfold(places, self.entries[places])
+        return self.sets.unfold(index, self.entries)
 
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
@@ -90,20 +99,18 @@ class PackedConfidence(Confidence):
         self._write(self.sets.places(part.gather(index)), part.gather(guess))
 
     def start_from(self, value: Tensor) -> None:
-        for rows in self._parts():
-            self._write(self.sets.places(rows), value[rows].to(self.entries.device))
+        for rows in torch.split(torch.arange(len(self.sets)), _ROWS):
+            self._write(self.sets.places(rows.to(self.entries.device)), value[rows].to(self.entries.device))
 
     def highest(self) -> tuple[Tensor, Tensor]:
-        found = [(part.amax(1), part.argmax(1)) for part in (self[rows] for rows in self._parts())]
+        starts = range(0, len(self.sets), _ROWS)
+        found = [(part.amax(1), part.argmax(1)) for part in (self[start : start + _ROWS] for start in starts)]
         return torch.cat([value for value, _ in found]), torch.cat([label for _, label in found])
 
     @property
     def value(self) -> Tensor:  # type: ignore[override]
         """All rows unfolded, `(N, K)`: all the memory that is saved otherwise."""
-        return torch.cat([self[rows] for rows in self._parts()])
-
-    def _parts(self) -> list[slice]:
-        return [slice(start, start + _ROWS) for start in range(0, len(self.sets), _ROWS)]
+        return self[:]
 
     def _write(self, places: Tensor, rows: Tensor) -> None:
         # A row that repeats its first entry writes the same value there again.

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from papi.errors import UserError
 from papi.inference import load
 from papi.methods.base import Method
 from papi.networks import Network
@@ -25,6 +26,12 @@ class Parent:
 
     def hand_weights(self, network: Network) -> None:
         """Before a method is built on the network, so that a second network of the method starts from them, too."""
+        own = {name: value.shape for name, value in network.state_dict().items()}
+        if own != {name: value.shape for name, value in self.weights.items()}:
+            raise UserError(
+                "what was trained before is another network, with other classes, or of a method with another head: "
+                "start anew, or go on with the same network, classes and method."
+            )
         network.load_state_dict(self.weights)
 
     def hand_prototypes(self, method: Method) -> None:

@@ -65,6 +65,8 @@ def _make(
         raise UserError(
             f"{dataset.name} has no true labels to make candidate sets from: give yours with --candidates.file."
         )
+    if classes < 2:
+        raise UserError(f"{dataset.name} knows one class only: a classifier needs two or more.")
     assert settings.seed is not None, "presets.complete fills it in"
     if settings.kind == "hierarchical":
         groups = dataset.groups if settings.groups is None else read_groups(settings.groups, dataset.class_names)

@@ -2,8 +2,10 @@
 
 import hashlib
 import platform
+import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,24 +18,28 @@ from papi.parent import Parent
 from papi.runfolder import RunFolder
 from papi.selection import Pick
 
-_HASHED_SAMPLES = 1000
+_HASHED_BYTES = 2**31  # of pixels: some seconds
 
 
 def identity_of(
     config: RunConfig, method_config: dict[str, Any], dataset: Dataset, candidates: np.ndarray
 ) -> dict[str, Any]:
-    """All that decides the result of a run, as JSON values. Data are told by a hash of their sets and some samples."""
+    """All that decides the result of a run, as JSON values. Data are told by a hash."""
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in method_config.items()}
     settings = {name: value for name, value in to_dict(config).items() if name not in NEUTRAL or value != NEUTRAL[name]}
     return settings | {"option": options, "data_hash": data_hash(dataset, candidates)}
 
 
 def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
-    """What tells these samples and sets from others."""
+    """What tells these sets, samples and labels from others. Of more than two gigabytes, every n-th image counts."""
     content = hashlib.sha256(np.packbits(candidates).tobytes())
-    content.update(dataset.images[:: max(1, len(candidates) // _HASHED_SAMPLES)].tobytes())
-    if dataset.initial_confidence is not None:
-        content.update(dataset.initial_confidence.tobytes())
+    for images in (dataset.images, dataset.test_images):
+        if images is not None:
+            for image in images[:: 1 + images.nbytes // _HASHED_BYTES]:  # one at a time: they may lie on disk
+                content.update(image.tobytes())
+    for known in (dataset.labels, dataset.test_labels, dataset.initial_confidence):
+        if known is not None:
+            content.update(known.tobytes())
     return content.hexdigest()
 
 
@@ -66,6 +72,7 @@ def begin(
             "candidates": statistics,
             "threads": torch.get_num_threads(),
             "versions": {"python": platform.python_version()} | _versions(),
+            "commit": _commit(),
             "command": sys.argv,
         }
     )
@@ -73,6 +80,18 @@ def begin(
 
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("papi-pll", "torch", "numpy")}
+
+
+def _commit() -> str | None:
+    """The revision of these sources, where they are a checkout and not an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def changed_versions(folder: RunFolder) -> list[str]:
@@ -106,7 +125,7 @@ def summarise(
         "network": config.network,
         "seed": config.seed,
         "epochs": config.epochs,
-        "flip_rate": config.candidates.flip_rate if dataset.candidates is None else None,
+        "flip_rate": config.candidates.rate if dataset.candidates is None else None,
         **statistics,
         "select": config.select,
         "picked_epoch": result["epoch"],

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from papi.config import NO_EFFECT, differences
 from papi.durable import replacing
 from papi.errors import UserError
 from papi.lock import Lock
+from papi.npz import read_npz
 
 Row = dict[str, Any]
 
@@ -143,9 +143,8 @@ class RunFolder:
 
     def read_arrays(self, file: Path) -> dict[str, np.ndarray]:
         try:
-            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                return dict(arrays)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            return read_npz(file)
+        except (OSError, ValueError) as error:
             raise UserError(f"{file} cannot be read ({error}). Train the run again in a new folder.") from error
 
     def _write_json(self, file: Path, values: dict[str, Any]) -> None:

@@ -109,7 +109,8 @@ def test_different_numbers_of_rows_and_images(place: Path, capsys: pytest.Captur
         ("f.csv", "x,y,candidates\n1,2,a|b\n1,two,a\n", "f.csv, line 3 has 'two' in the column 'y'"),
         ("f.csv", "candidates\na|b\n", "f.csv has no columns of features"),
         ("f.csv", "x,candidates\n", "f.csv has no usable rows"),
-        ("f.csv", "x,y\n1,2\n", "f.csv has neither candidates nor labels"),
+        ("f.csv", "x,candidates\n1,a|b\n", "f has one usable row only"),
+        ("f.csv", "x,y\n1,2\n", "f.csv has no column candidates"),
         ("f.txt", "1 2 3", "f.txt cannot be read"),
     ],
 )
@@ -140,6 +141,7 @@ def test_bad_feature_tables(
         (("--data", "digits", "--candidates.file", "x.csv", "--candidates.kind", "noisy"), "exclude each other"),
         (("--data", "digits", "--data.split", "test"), "digits has no published test images"),
         (("--data", "digits", "--network", "mlp"), "the network mlp takes features, and these data are images"),
+        (("--data", "digits", "--device", "meta"), "--device meta is not supported"),
         (("--data", "digits", "--data.test-share", "1"), "--data.test-share must be a number in [0, 1)"),
     ],
 )
@@ -155,3 +157,14 @@ def test_bad_options(
     captured = capsys.readouterr()
     assert message in " ".join((captured.err + captured.out).split()).replace("│ ", "")
     assert not os.listdir()
+
+
+@pytest.mark.parametrize("kind", [("uniform",), ("uniform-sets",), ("noisy", "--candidates.noise-rate", "1")])
+def test_one_class(
+    kind: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("f.npz", features=np.eye(3), labels=np.zeros(3, int))
+    assert papi_exit_code("train", "--data", "f.npz", "--candidates.kind", *kind, "--out", "run") == 2
+    assert "f knows one class only" in capsys.readouterr().err
+    assert os.listdir() == ["f.npz"]

@@ -2,15 +2,18 @@
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import torch
 
 from command import papi_exit_code
-from papi import run
+from papi import checkpoint, run
 from papi.config import RunConfig
 from papi.data import candidates as generators
-from papi.runfolder import RunFolder
+from papi.errors import UserError
+from papi.runfolder import RunFolder, identity_hash
 from toy_data import make_toy_dataset
 
 CONFIG = RunConfig(data="toy", epochs=2, batch_size=48, device="cpu", threads=1, network="small", method="proden")
@@ -130,6 +133,27 @@ def test_rows_that_are_not_those_of_the_checkpoint(folder: Path, capsys: pytest.
     code, said = examine(folder, capsys)
     assert code == 1
     assert "does not agree with the checkpoint" in said
+
+
+def test_rows_with_what_is_no_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all test images are of one class, there is no similarity between classes."""
+    parts = RunFolder(folder)
+    identity = identity_hash((parts.read_config() or {})["identity"])
+    state = checkpoint.load(parts.checkpoint_file, identity, torch.device("cpu"))
+    state["rows"][0]["inter_similarity"] = float("nan")
+    checkpoint.save(parts.checkpoint_file, state, identity)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in state["rows"]))
+    assert examine(folder, capsys)[0] == 0
+
+
+def test_arrays_damaged_anywhere(folder: Path) -> None:
+    """A broken archive fails in many ways, and each is one sentence."""
+    file = folder / "candidates.npz"
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 3):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with suppress(UserError):  # some bytes, as dates, do not matter
+            RunFolder(folder).read_arrays(file)
 
 
 def test_a_checkpoint_of_another_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

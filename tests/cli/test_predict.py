@@ -185,6 +185,8 @@ def test_features_that_are_not_numbers_are_listed(tmp_path: Path, capsys: Out) -
         (("bad.png",), "nothing could be predicted: bad.png is not an image that can be read"),
         (("good.npy", "--top-k", "0"), "--top-k must be 1 or more"),
         (("good.npy", "--out", "bad.png/x.csv"), "bad.png/x.csv cannot be written"),
+        (("good.npy", "--out", "empty"), "empty is a folder: name the file to write"),
+        (("good.npy", "--out", "."), ". is a folder: name the file to write"),
         (("good.npy", "--device", "tpu"), "--device tpu is not available"),
     ],
 )

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,12 @@ def test_built_once_and_mapped_after(
     assert np.array_equal(again, images)
 
 
-def test_a_changed_image_is_another_set(files: list[Path]) -> None:
+def test_a_changed_image_is_another_set(files: list[Path], tmp_path: Path) -> None:
     before = fingerprint(files, Wanted())
     assert fingerprint(files, Wanted(8)) != before
     assert fingerprint(files[::-1], Wanted()) != before
+    elsewhere = Path(shutil.copytree(files[0].parent, tmp_path / "elsewhere" / "images"))  # keeps sizes and times
+    assert fingerprint([elsewhere / file.name for file in files], Wanted()) != before
     published.write_images(files[0].parent, [files[0].name], 12, seed=5)
     assert fingerprint(files, Wanted()) != before
     read_images(files, Wanted())

@@ -175,6 +175,8 @@ def test_useless_sets_are_refused() -> None:
         generators.require_useful(np.ones((4, 3), bool), "mine")
     with pytest.raises(UserError, match="mine knows one class only"):
         generators.require_useful(np.eye(3, dtype=bool)[[1, 1]], "mine")
+    with pytest.raises(UserError, match="mine has one usable row only"):
+        generators.require_useful(np.eye(3, dtype=bool)[:1], "mine")
     with pytest.raises(UserError, match="mine has no usable rows"):
         generators.require_useful(np.ones((0, 3), bool), "mine")
 

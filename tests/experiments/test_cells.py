@@ -114,6 +114,7 @@ def test_unfinished_runs_are_left_out(trained: Path) -> None:
 
 
 def test_rows_hold_what_the_run_gave(config: RunConfig, trained: Path, tmp_path: Path) -> None:
+    edit(trained / "config.json", lambda record: record.update(commit=None))  # the sources are not a checkout
     results = collect(tmp_path / "rows", {trained: "abc1234"})
     file = tmp_path / "rows" / "tiny.jsonl"
     write_rows(file, {cells.key(config)}, results)
@@ -127,6 +128,12 @@ def test_rows_hold_what_the_run_gave(config: RunConfig, trained: Path, tmp_path:
     assert row.curves["test_accuracy"] == [pytest.approx(each["test_accuracy"], abs=1e-5) for each in metrics]
     assert row.made["commit"] == "abc1234"
     assert row.steps == 12
+
+
+def test_a_run_that_knows_its_revision(config: RunConfig, trained: Path, tmp_path: Path) -> None:
+    edit(trained / "config.json", lambda record: record.update(commit="fedcba9"))
+    (row,) = collect(tmp_path / "rows", {trained: "abc1234"}).values()
+    assert row.made["commit"] == "fedcba9"
 
 
 def test_a_result_is_kept_once(config: RunConfig, trained: Path, tmp_path: Path) -> None:

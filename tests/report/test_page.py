@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from papi.report import comparison_page, read_run, run_page
+from papi.report.comparison import accuracy_by_flip_rate, standings
 from papi.report.tables import choices
 from papi.runfolder import RunFolder
 from run_folders import AWKWARD
@@ -122,6 +123,17 @@ def test_accuracy_against_flip_rate_needs_two(make_run: Make) -> None:
     page = comparison_page([read_run(a.path), read_run(b.path)])
     assert "plot-flip" in page
     assert "They were given 2 tasks" in page
+
+
+def test_sets_without_a_flip_rate_are_not_on_that_curve(make_run: Make) -> None:
+    runs = [make_run(name) for name in "abc"]
+    for run, rate, accuracy in zip(runs, (0.5, 0.1, 0.5), (0.8, 0.9, 0.4), strict=True):
+        run.write_summary((run.read_summary() or {}) | {"flip_rate": rate, "test_accuracy": accuracy})
+    record = runs[2].read_config() or {}
+    record["config"]["candidates"]["kind"] = "instance-dependent"
+    runs[2].write_config(record)
+    (curve,) = accuracy_by_flip_rate(standings([read_run(run.path) for run in runs])[1])
+    assert (curve.x, curve.y) == ([0.1, 0.5], [0.9, 0.8])
 
 
 def test_runs_with_other_candidates_are_not_set_against_each_other(make_run: Make) -> None:

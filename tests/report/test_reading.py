@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from papi.errors import UserError
@@ -116,3 +117,17 @@ def test_arrays_that_do_not_belong_together(make_run: Make) -> None:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no run"):
         read_run(tmp_path)
+
+
+def test_sets_that_seem_to_lack_the_truth_are_looked_at_first(make_run: Make) -> None:
+    """As in the table of `papi labels`."""
+    folder = make_run()
+    arrays = folder.read_arrays(folder.arrays_file)
+    candidates = folder.read_arrays(folder.candidates_file)["candidates"]
+    doubted = int(np.flatnonzero(~candidates.all(1))[-1])
+    arrays["confidence"][doubted] = np.where(candidates[doubted], 0.01, 0.9)
+    folder.write_arrays(folder.arrays_file, arrays)
+    resolved = read_run(folder.path).resolved
+    assert resolved is not None
+    assert resolved.outside[doubted] >= 0
+    assert resolved.rank[doubted] == 1

@@ -1,7 +1,6 @@
 """`papi bench`: the paper's tables and figures, and our own, each by one command."""
 
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -98,7 +97,7 @@ def bench(
     from papi.experiments import rows as kept
     from papi.experiments.grid import make_cells
 
-    folders = {out: _revision()} | dict.fromkeys(adopt, commit)
+    folders = {out: None} | dict.fromkeys(adopt, commit)
     results = kept.collect(rows, folders)
     if list_suites or suite is None:
         _list(scale, results)
@@ -129,14 +128,6 @@ def _share(jobs: int | None, backend: str) -> int:
     import joblib  # type: ignore[import-untyped]
 
     return max(1, joblib.cpu_count() // (jobs or 1)) if backend == "local" else 1
-
-
-def _revision() -> str | None:
-    try:
-        found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return found.stdout.strip()
 
 
 def _train(todo: "list[Cell]", jobs: int | None, backend: Literal["local", "dask", "ray"], address: str | None) -> bool:

@@ -40,7 +40,9 @@ def evaluate(
         raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
     model = load(run)
     config = from_dict(record["config"])
-    dataset = load_dataset(replace(config, data=data or config.data, data_dir=data_dir or config.data_dir))
+    if data is not None:  # the run's table of candidate sets is about its own images
+        config = replace(config, data=data, candidates=replace(config.candidates, file=None))
+    dataset = load_dataset(replace(config, data_dir=data_dir or config.data_dir))
     if dataset.test_images is None or dataset.test_labels is None:
         raise UserError(f"{dataset.name} has no test images with true labels: there is nothing to measure on.")
     if dataset.class_names != model.class_names:
@@ -59,12 +61,14 @@ def evaluate(
 
 
 def _class_table(predicted: "np.ndarray", labels: "np.ndarray", names: tuple[str, ...]) -> Table:
+    import numpy as np
+
     table = Table("class", "images", "accuracy", "most often taken for")
-    for k, name in enumerate(names):
-        answers = [int((predicted[labels == k] == other).sum()) for other in range(len(names))]
-        right, total = answers[k], max(1, sum(answers))
-        answers[k] = 0
-        most = max(answers)
-        confused = f"{names[answers.index(most)]} ({most / total:.1%})" if most else "–"
-        table.add_row(Text(printable(name)), f"{total:,}", f"{right / total:.1%}", Text(printable(confused)))
+    classes = len(names)
+    answers = np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
+    for name, row, right in zip(names, answers - np.diag(answers.diagonal()), answers.diagonal(), strict=True):
+        wrong, total = int(row.max()), int(row.sum() + right)
+        confused = f"{names[row.argmax()]} ({wrong / total:.1%})" if wrong else "–"
+        share = f"{right / total:.1%}" if total else "–"
+        table.add_row(Text(printable(name)), f"{total:,}", share, Text(printable(confused)))
     return table

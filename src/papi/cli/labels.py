@@ -10,6 +10,7 @@ from rich.text import Text
 
 from papi.cli.terminal import make_console, printable
 from papi.cli.train import follow
+from papi.durable import output_file
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -93,13 +94,10 @@ def _write(run: Path, file: Path) -> None:
     agree = arrays["linear_label"] == arrays["prototype_label"] if "prototype_label" in arrays else None
     files = sets.get("file_names", np.full(len(candidates), ""))
     rows = _rows(candidates, found, agree, files, record["classes"])
-    try:
-        with file.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(COLUMNS)
-            writer.writerows(rows)
-    except OSError as error:
-        raise UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.") from error
+    with output_file(file) as half, half.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)
     console = make_console()
     console.print(_first(rows))
     if "parent" in record:

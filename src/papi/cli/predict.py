@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from papi.cli.terminal import make_console, printable
+from papi.durable import output_file
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -130,17 +131,8 @@ def _output(out: Path | None) -> Iterator[IO[str]]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         return
-    half = out.with_name(f".{out.name}.writing")
-    try:
-        stream = half.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}). Choose another with --out.") from error
-    try:
-        with stream:
-            yield stream
-        os.replace(half, out)
-    finally:
-        half.unlink(missing_ok=True)
+    with output_file(out) as half, half.open("w", encoding="utf-8", newline="") as stream:
+        yield stream
 
 
 def _nothing(problems: list[str], paths: tuple[Path, ...]) -> str:

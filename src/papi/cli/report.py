@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from papi.cli.terminal import make_console
-from papi.errors import UserError
+from papi.durable import output_file
 
 
 def report(
@@ -41,10 +41,8 @@ def report(
     runs = [read_run(folder, data_dir) for folder in folders]
     page = run_page(runs[0]) if len(runs) == 1 else comparison_page(runs)
     file = out or (first / "report.html" if len(runs) == 1 else Path("report.html"))
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.") from error
+    with output_file(file) as half:
+        half.write_text(page, encoding="utf-8")
     console = make_console()
     for run in runs:
         for problem in run.problems:

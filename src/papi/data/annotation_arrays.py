@@ -1,7 +1,5 @@
 """Candidate sets as arrays: the form all of them are brought to, and the .npz files that hold it already."""
 
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from papi.data.votes import least_votes
 from papi.errors import UserError, unknown
+from papi.npz import read_npz
 
 SPLITS = ("train", "test")
 
@@ -95,9 +94,8 @@ def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, .
 def load_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file, which may hold no objects: those could run code."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        return read_npz(path)
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}. Write it with numpy.savez, without objects.") from error
 
 

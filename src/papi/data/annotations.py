@@ -263,7 +263,7 @@ def _count(value: Any) -> int | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return int(number) if number >= 0 and number == int(number) else None
+    return int(number) if number >= 0 and number.is_integer() else None
 
 
 def _natural(name: str) -> tuple[bool, int, str]:

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -78,13 +79,12 @@ def read_images(
 
 
 def fingerprint(files: Sequence[Path], wanted: Wanted) -> str:
-    """A name for the pixels of these files: their names, sizes and times of change, in order, and what is wanted."""
+    """A name for the pixels of these files: their places, sizes and times of change, in order, and what is wanted."""
     digest = hashlib.sha256(repr((FORMAT, DEFAULT_SIDE, LARGEST_KEPT, tuple(wanted))).encode())
     for file in files:
         state = os.stat(file)
-        digest.update(
-            f"{file.parent.name}/{file.name}\0{state.st_size}\0{state.st_mtime_ns}\n".encode("utf-8", "replace")
-        )
+        place = os.path.abspath(file)  # archives give all files one time, and plain formats one size
+        digest.update(f"{place}\0{state.st_size}\0{state.st_mtime_ns}\n".encode("utf-8", "replace"))
     return digest.hexdigest()[:32]
 
 
@@ -177,7 +177,7 @@ def _open(path: Path, count: int) -> np.ndarray | None:
 
 def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.ndarray]], faults: list[str]) -> None:
     """Write the parts into a file beside and rename it when it is whole. Whatever goes wrong, no half is left."""
-    half = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    half = path.with_name(f".{path.name}.{uuid.uuid4().hex}.writing")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Written, not mapped: on a full disk a write fails with an error, a mapped page kills the process.

@@ -135,8 +135,9 @@ def frequent_pairs(candidates: np.ndarray, names: Sequence[str], count: int) -> 
 
 def require_useful(candidates: np.ndarray, where: str) -> None:
     """Stop where sets say nothing: no rows, one class, or every label possible everywhere."""
-    if not len(candidates):
-        raise UserError(f"{where} has no usable rows: there is nothing to train on.")
+    if len(candidates) < 2:
+        rows = "one usable row only" if len(candidates) else "no usable rows"
+        raise UserError(f"{where} has {rows}: there is nothing to train on.")
     if candidates.any(0).sum() < 2:
         raise UserError(f"{where} knows one class only: a classifier needs two or more.")
     if candidates.all():

@@ -167,6 +167,8 @@ def _load_table(path: Path, how: Reading, report: Report) -> tuple[Dataset, Anno
     table = read_table(path, report)
     dataset = Dataset(path.stem, (), table_features(table, report), (), ())
     if "candidates" not in table.columns:
+        if how.annotations is None:
+            raise UserError(f"{path} has no column candidates: add it, or give --candidates.file FILE.")
         return dataset, None
     found = from_table(table, how.rules(report))
     if len(found.where) != len(dataset.images):  # only where problems are collected

@@ -77,7 +77,10 @@ Results = dict[str, Result]  # by key
 
 
 def read_run(path: Path, commit: str | None = None) -> Result | None:
-    """The result of a run folder; None if it has not finished, was not made by `papi train`, or is not understood."""
+    """The result of a run folder; None if it has not finished, was not made by `papi train`, or is not understood.
+
+    `commit` is for runs that do not say themselves which revision made them.
+    """
     folder = RunFolder(path)
     try:
         record, summary = folder.read_config(), folder.read_summary()
@@ -85,6 +88,7 @@ def read_run(path: Path, commit: str | None = None) -> Result | None:
             return None
         config = cells.finished_config(record)
         rows = folder.read_rows()
+        commit = record.get("commit") or commit
         result = Result(
             config,
             {name: _rounded(summary[name]) for name in VALUES if summary.get(name) is not None},
@@ -115,7 +119,7 @@ def _rounded(value: Any) -> Any:
 def collect(rows: Path, folders: Mapping[Path, str | None]) -> Results:
     """All results at hand: the rows of a folder, then finished runs in or below others that have no row yet.
 
-    With each folder comes the revision that its runs were made with, where that is known.
+    With each folder comes the revision of runs that do not say theirs, where that is known.
     """
     found = {result.key: result for file in sorted(rows.glob("*.jsonl")) for result in read_rows(file)}
     for folder, commit in folders.items():

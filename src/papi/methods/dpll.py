@@ -13,9 +13,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss
+from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss, wide
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
+from papi.options import require_not_negative
 from papi.packed import uniform_confidence
 from papi.schedules import ramp
 from papi.state import Confidence
@@ -39,6 +40,10 @@ class DPLLConfig(TolerantConfig):
     ramp_epochs: float = 100.0
     """Epochs over which that pull comes in; it is off in the first."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_not_negative(self, "consistency_weight", "ramp_epochs")
+
 
 class DPLL(Tolerant):
     Config = DPLLConfig
@@ -61,7 +66,7 @@ class DPLL(Tolerant):
         logits = [self.network(view).logits for view in batch.views]  # one by one: batch-norm sees each view alone
         target = self.confidence[batch.index]
         consistency = torch.stack([kl_divergence(target, each) for each in logits]).sum()
-        mean = torch.stack(logits).mean(0)
+        mean = torch.stack([wide(each) for each in logits]).mean(0)
         candidates = self.tolerance.admit(batch, mean, progress)
         exclusion = non_candidate_loss(logits[0], candidates)
         weight = self.config.consistency_weight * ramp(progress.epoch, self.config.ramp_epochs)

@@ -17,6 +17,7 @@ from papi import distributed
 from papi.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.networks import Network
+from papi.options import require_not_negative
 from papi.types import Batch, Progress, StepOutput
 
 
@@ -32,6 +33,9 @@ class LWSConfig(OneViewConfig):
     """The binary loss ψ: `sigmoid` is bounded, `cross-entropy` the paper's alternative."""
     beta: float = 1.0
     """Weight of the classes that are not candidates, 1 or 2 in the paper; 0 ignores them."""
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, "beta")
 
 
 class LWS(OneView):

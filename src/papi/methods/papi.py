@@ -18,6 +18,7 @@ from papi import distributed
 from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network, Output
+from papi.options import require_not_negative, require_positive, require_share
 from papi.packed import uniform_confidence
 from papi.randomness import draws
 from papi.schedules import linear, ramp
@@ -57,6 +58,12 @@ class PaPiConfig(TolerantConfig):
     schedule: Literal["epoch", "step"] = "epoch"
     """`epoch`: as released, values change between epochs, and in the first one both momenta are 0.99 and the alignment
     is off. `step`: values change smoothly from the first step on, for short runs."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "temperature", "mixup_alpha")
+        require_share(self, "confidence_momentum", "prototype_momentum")
+        require_not_negative(self, "alignment_weight", "ramp_epochs")
 
 
 class PaPi(Tolerant):

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from papi import distributed
-from papi.errors import UserError
 from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
 from papi.methods.tolerant import Tolerant, TolerantConfig
 from papi.networks import Network
+from papi.options import require_not_negative, require_positive, require_share
 from papi.packed import uniform_confidence
 from papi.schedules import linear
 from papi.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
@@ -54,8 +54,9 @@ class PiCOConfig(TolerantConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.queue < 1:
-            raise UserError(f"--option queue must be 1 or more; got {self.queue}.")
+        require_positive(self, "temperature", "queue")
+        require_share(self, "prototype_momentum", "encoder_momentum", "confidence_momentum")
+        require_not_negative(self, "warmup_epochs", "contrastive_weight")
 
 
 class PiCO(Tolerant):

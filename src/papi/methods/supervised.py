@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from papi.losses import wide
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
@@ -35,4 +36,4 @@ class Supervised(OneView):
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
-        return StepOutput(cross_entropy(logits, self.truth[batch.index]), logits)
+        return StepOutput(cross_entropy(wide(logits), self.truth[batch.index]), logits)

@@ -20,10 +20,10 @@ from torch.distributions import Dirichlet
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss
 
 from papi import distributed
-from papi.errors import UserError
-from papi.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy
+from papi.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy, wide
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.networks import Network
+from papi.options import require_not_negative, require_share
 from papi.packed import uniform_confidence
 from papi.randomness import seed_torch
 from papi.state import Confidence, Neighbours
@@ -54,9 +54,9 @@ class VALENConfig(OneViewConfig):
     """Share of the sampled distribution in the classifier's target; the rest is what the classifier believed before."""
 
     def __post_init__(self) -> None:
-        if self.warmup_epochs < 0 or self.neighbours < 0:
-            got = f"{self.warmup_epochs} and {self.neighbours}"
-            raise UserError(f"--option warmup_epochs and neighbours must be zero or more; got {got}.")
+        require_not_negative(self, "warmup_epochs", "neighbours", "reconstruction_weight", "prior_weight")
+        require_not_negative(self, "distribution_weight", "prediction_weight")
+        require_share(self, "correction")
 
 
 class VALEN(OneView):
@@ -113,8 +113,7 @@ class VALEN(OneView):
         if progress.epoch < self.config.warmup_epochs:
             return StepOutput(soft_cross_entropy(logits, believed), logits)
 
-        inferred = self.encoder(batch.views[0]).logits
-        inferred = inferred.to(torch.promote_types(inferred.dtype, torch.float32))
+        inferred = wide(self.encoder(batch.views[0]).logits)
         part = distributed.locate(len(batch.index))
         # Drawn for all rows in every process. The generators are seeded for it, because dropout has set them apart.
         seed_torch(progress.seed, "step", progress.epoch, progress.step)

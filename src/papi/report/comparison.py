@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from papi.config import WITHOUT_RATE
 from papi.report.plots import COLOURS, Line
 from papi.report.reading import Run
 from papi.report.tables import duration, mean_candidates, percent, resolved_share, result, sure_share
@@ -108,10 +109,10 @@ def task(run: Run) -> str:
 
 def flip_rate(run: Run) -> float | None:
     """The chance of a wrong label to be a candidate, where candidate sets were made with one."""
-    if run.summary is not None:
-        value = run.summary.get("flip_rate")
-    else:
-        value = (run.config.get("candidates") or {}).get("flip_rate")
+    sets = run.config.get("candidates") or {}
+    if sets.get("kind") in WITHOUT_RATE:
+        return None
+    value = sets.get("flip_rate") if run.summary is None else run.summary.get("flip_rate")
     return None if value is None else float(value)
 
 
@@ -133,19 +134,20 @@ def colours_by_method(runs: Sequence[Run]) -> list[int]:
 
 
 def accuracy_by_flip_rate(rows: Sequence[Standing]) -> list[Line]:
-    """A curve for each method and dataset that was run at two flip rates or more: mean over runs, and their spread."""
+    """A curve for each method, dataset and kind of sets that was run at two flip rates or more: mean and spread."""
     found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         rate, accuracy = flip_rate(row.run), result(row.run, "test_accuracy")
         if rate is not None and accuracy is not None:
-            found[row.run.method, row.run.data_name][rate].append(accuracy)
-    one_set = len({key[1] for key in found}) == 1
+            kind = str((row.run.config.get("candidates") or {}).get("kind") or "uniform")
+            found[row.run.method, row.run.data_name, kind][rate].append(accuracy)
+    one_set = len({key[1:] for key in found}) == 1
     curves = []
     for number, (key, values) in enumerate(found.items()):
         rates = sorted(values)
         spread = [float(np.std(values[rate])) for rate in rates]
         means = [float(np.mean(values[rate])) for rate in rates]
-        curves.append(Line(key[0] if one_set else f"{key[0]}, {key[1]}", rates, means, number, spread))
+        curves.append(Line(key[0] if one_set else ", ".join(key), rates, means, number, spread))
     return curves if any(len(curve.x) > 1 for curve in curves) else []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]
 
+from papi.config import WITHOUT_RATE
 from papi.errors import UserError
 from papi.metrics import CRITERIA, picked
 from papi.report.reading import is_number
@@ -37,7 +38,8 @@ class Judged:
         """What runs must share for their regrets to be put together."""
         sets = self.config.get("candidates") or {}
         made = sets.get("kind") or "own"
-        return f"{self.config.get('data')}, {made} sets" + (f", q = {sets.get('flip_rate'):g}" if made != "own" else "")
+        rate = "" if made in ("own", *WITHOUT_RATE) else f", q = {sets.get('flip_rate'):g}"
+        return f"{self.config.get('data')}, {made} sets{rate}"
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,7 @@ def read_judged(path: Path) -> Judged:
     record = folder.read_config()
     if record is None:
         raise UserError(f"{path} holds no run: give a folder that `papi train` has written.")
-    try:
-        rows = folder.read_rows()
-    except ValueError as error:
-        raise UserError(f"{folder.metrics_file} is damaged ({error}).") from error
+    rows = folder.read_rows()
     if not rows:
         raise UserError(f"{path} has no finished epoch yet: there is nothing to compare.")
     identity = record["identity"]

@@ -14,6 +14,7 @@ from papi.config import from_dict
 from papi.data.dataset import Dataset
 from papi.errors import UserError
 from papi.labels import Resolved, candidate_shares, resolve
+from papi.npz import read_npz
 from papi.preparation import load_dataset
 from papi.runfolder import Row, RunFolder, identity_hash
 
@@ -80,11 +81,11 @@ class Run:
 
     @cached_property
     def resolved(self) -> Resolved | None:
-        if self.candidates is None or self.shares is None:
+        if self.candidates is None or "confidence" not in self.arrays:
             return None
         opinion = self.arrays.get("second_opinion")
         fits = opinion is not None and opinion.shape == (len(self.candidates),)
-        return resolve(self.candidates, self.shares, opinion if fits else None)
+        return resolve(self.candidates, self.arrays["confidence"], opinion if fits else None)
 
     def last(self, key: str) -> float | None:
         """The value of the last epoch that has one."""
@@ -191,11 +192,9 @@ def _read_arrays(folder: RunFolder, run: Run) -> dict[str, np.ndarray]:
 
 
 def _load(file: Path) -> dict[str, np.ndarray]:
-    """Arrays of a file, with every way in which a damaged archive can fail as one error."""
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except Exception as error:  # zipfile and zlib have errors of their own for broken archives
+        return read_npz(file)
+    except (OSError, ValueError) as error:
         raise UserError(f"{file.name} cannot be read ({error}).") from error
 
 
