@@ -14,7 +14,7 @@ from papi import checkpoint, run
 from papi.config import CandidatesConfig, CheckpointConfig, OptimConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
-from papi.engine import EpochEnded, NonFiniteLossError, Stepped
+from papi.engine import EpochEnded, NonFiniteError, Stepped
 from papi.errors import UserError
 from papi.runfolder import RunFolder
 
@@ -209,9 +209,20 @@ def test_a_folder_in_use_is_refused(toy_dataset: Dataset, tmp_path: Path) -> Non
     assert isinstance(train(toy_dataset, tmp_path)[-1], run.Finished)
 
 
+def test_a_network_that_is_not_finite_after_its_last_step(toy_dataset: Dataset, tmp_path: Path) -> None:
+    """The loss of that step was finite: only what comes next would show it."""
+    config = replace(
+        CONFIG, epochs=1, batch_size=len(toy_dataset.images), optim=OptimConfig(lr=1e38, weight_decay=1e30)
+    )
+    with pytest.raises(NonFiniteError, match=r"the network was not finite in epoch 1, step 1,.*--optim\.lr"):
+        train(toy_dataset, tmp_path, config)
+    assert RunFolder(tmp_path).read_summary() is None
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
 def test_a_loss_that_is_not_finite(toy_dataset: Dataset, tmp_path: Path) -> None:
     config = replace(CONFIG, optim=OptimConfig(lr=1e30), checkpoint=CheckpointConfig("1"))
-    with pytest.raises(NonFiniteLossError, match=r"epoch 1, step \d.*samples \d+, .* 12 more.*--optim\.lr"):
+    with pytest.raises(NonFiniteError, match=r"epoch 1, step \d.*samples \d+, .* 12 more.*--optim\.lr"):
         train(toy_dataset, tmp_path, config)
     record = RunFolder(tmp_path).read_config()
     assert record is not None

@@ -158,24 +158,36 @@ def _without_config(folder: RunFolder, findings: list[Finding]) -> str:
 
 
 def _advice(folder: RunFolder, record: dict[str, Any], state: dict[str, Any] | None, findings: list[Finding]) -> str:
-    again = _command(record)
+    again = continuing(record, folder.path)
     wrong = {finding.part for finding in findings if finding.wrong}
     if lock.holder(folder.path)[1]:
         return "It is being trained now: look again when that has ended."
     if folder.summary_file.exists():
         if not wrong - {"checkpoint"}:
-            return "The run is complete; its checkpoints are needed no longer."
+            report = f"papi report {shlex.quote(str(folder.path))} --open"
+            return f"The run is complete; its checkpoints are needed no longer.\nNext: {report}"
         files = "candidates.npz and summary.json" if "candidates" in wrong else "summary.json"
         start = "the first step" if state is None else f"the checkpoint ({_place(state)})"
         return f"Delete {files}; then {again} makes what is damaged or missing anew, from {start}."
     if "candidates" in wrong:
         return f"Delete candidates.npz; then {again} makes it anew and continues."
     if state is None:
-        return f"{again} begins from the first step."
-    return f"{again} continues it ({_place(state)})."
+        return f"{capitalised(again)} begins from the first step."
+    return f"{capitalised(again)} continues it ({_place(state)})."
 
 
-def _command(record: dict[str, Any]) -> str:
-    """What was typed to begin the run, if that was the command."""
-    words = [str(word) for word in record.get("command") or []]
-    return f"`papi {shlex.join(words[1:])}`" if words[1:2] == ["train"] else "The program that began the run"
+def continuing(record: dict[str, Any], folder: Path) -> str:
+    """What was typed to begin the run, if that was the command, for the folder in which the run lies now."""
+    words = [str(word) for word in record.get("command") or []][1:]
+    if words[:1] not in (["train"], ["labels"]):
+        return "the program that began the run"
+    while "--out" in words:
+        place = words.index("--out")
+        del words[place : place + 2]
+    words = [word for word in words if not word.startswith("--out=")]
+    return f"`papi {shlex.join([*words, '--out', str(folder)])}`"
+
+
+def capitalised(text: str) -> str:
+    """The text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]

@@ -6,12 +6,14 @@ options on the command line.
 
 import dataclasses
 import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from papi.errors import UserError
 
@@ -19,6 +21,17 @@ _DATA = Parameter(group=Group("Data and candidate labels", sort_key=1))
 _METHOD = Parameter(group=Group("Method and network", sort_key=2))
 _TRAINING = Parameter(group=Group("Training", sort_key=3))
 _RUN = Parameter(group=Group("This run", sort_key=4))
+
+
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """The number of an option, as it is written; by itself cyclopts takes 2.5 for 2."""
+    try:
+        return int(tokens[0].value)
+    except ValueError as error:
+        raise ValueError(f"give a whole number instead of {tokens[0].value}.") from error
+
+
+WHOLE = Parameter(converter=_whole)
 
 MAX_SEED = 2**32 - 1  # the released code's candidate draw takes no larger seed
 
@@ -33,7 +46,7 @@ class CandidatesConfig:
 
     flip_rate: Annotated[float, _DATA] = 0.5
     """Chance of each wrong label to be among the candidates, in [0, 1)."""
-    seed: Annotated[int | None, _DATA] = None
+    seed: Annotated[int | None, _DATA, WHOLE] = None
     """Seed of the candidate sets. [default: the run's seed]"""
     file: Annotated[Path | None, _DATA] = None
     """Your candidate sets: csv, jsonl, parquet or npz. [default: those of the data, else they are made]"""
@@ -47,7 +60,7 @@ class CandidatesConfig:
     """noisy: chance of the true label to be missing, in [0, 1]."""
     annotator: Annotated[str, _DATA] = "small"
     """instance-dependent: the network that is trained on the true labels and then asked what it would confuse."""
-    annotator_epochs: Annotated[int, _DATA] = 12
+    annotator_epochs: Annotated[int, _DATA, WHOLE] = 12
     """instance-dependent: how long the annotator is trained."""
     rule: Annotated[Literal["released", "paper"], _DATA] = "released"
     """instance-dependent: rate x K x s up to 1, as in the released code, or s / max s, as in the paper."""
@@ -63,7 +76,8 @@ class CandidatesConfig:
     def __post_init__(self) -> None:
         _require(0 <= self.flip_rate < 1, "--candidates.flip-rate", self.flip_rate, "a number in [0, 1)")
         _require(0 <= self.noise_rate <= 1, "--candidates.noise-rate", self.noise_rate, "a number in [0, 1]")
-        _require(self.instance_rate > 0, "--candidates.instance-rate", self.instance_rate, "more than 0")
+        fits = 0 < self.instance_rate < math.inf
+        _require(fits, "--candidates.instance-rate", self.instance_rate, "a number above 0")
         _require(self.annotator_epochs > 0, "--candidates.annotator-epochs", self.annotator_epochs, "1 or more")
         fits = re.fullmatch(r"union|vaguest|at-least-[1-9]\d*", self.votes) is not None
         _require(fits, "--candidates.votes", self.votes, "union, vaguest or like at-least-2")
@@ -106,7 +120,7 @@ class OptimConfig:
         for name in ("lr", "weight_decay"):
             value = getattr(self, name)
             if value is not None:
-                _require(value >= 0, f"--optim.{name.replace('_', '-')}", value, "zero or more")
+                _require(0 <= value < math.inf, f"--optim.{name.replace('_', '-')}", value, "zero or more, and finite")
         if self.momentum is not None:
             _require(0 <= self.momentum < 1, "--optim.momentum", self.momentum, "a number in [0, 1)")
 
@@ -140,7 +154,7 @@ class RunConfig:
     """A dataset by name (see `papi datasets`), or your own: a folder of images, or a file .npz, .csv, .mat …"""
     data_dir: Annotated[Path, _DATA] = Path("data")
     """Folder in which datasets lie."""
-    data_size: Annotated[int | None, _DATA, Parameter(name="--data.size")] = None
+    data_size: Annotated[int | None, _DATA, WHOLE, Parameter(name="--data.size")] = None
     """Side in pixels to which your images are brought. [default: theirs if they share a small one, else 64]"""
     data_split: Annotated[Literal["train", "test"], _DATA, Parameter(name="--data.split")] = "train"
     """The published split of a known dataset to train on."""
@@ -148,7 +162,7 @@ class RunConfig:
     """Share to hold out for testing where there are true labels but no test images, in [0, 1)."""
     data_holdout: Annotated[float | None, _DATA, Parameter(name="--data.holdout")] = None
     """Share not to train on, to judge every epoch by its candidate sets alone. [default: 0; 0.1 with --select]"""
-    limit: Annotated[int | None, _DATA] = None
+    limit: Annotated[int | None, _DATA, WHOLE] = None
     """Train on so many images only, the same number of each class. [default: all]"""
     candidates: CandidatesConfig = field(default_factory=CandidatesConfig)
     method: Annotated[str, _METHOD] = "papi"
@@ -159,9 +173,9 @@ class RunConfig:
     """Network: small, resnet18, wide-resnet, or mlp for feature tables. [default: from the preset]"""
     preset: Annotated[str, _METHOD] = "quick"
     """Where unset values come from: quick (minutes on a CPU) or paper (the released settings)."""
-    epochs: Annotated[int | None, _TRAINING] = None
+    epochs: Annotated[int | None, _TRAINING, WHOLE] = None
     """Passes over the training images. [default: from the preset]"""
-    batch_size: Annotated[int | None, _TRAINING] = None
+    batch_size: Annotated[int | None, _TRAINING, WHOLE] = None
     """Images in a step. [default: from the preset]"""
     drop_last: Annotated[bool | None, _TRAINING] = None
     """Leave out the smaller batch at the end of an epoch. [default: from the preset]"""
@@ -174,9 +188,9 @@ class RunConfig:
     """In what the network computes; bf16 and fp16 are faster on GPUs. What a method remembers is in float32 always."""
     compile: Annotated[bool, _TRAINING, Parameter(negative="")] = False
     """Compile the encoder before the first step (torch.compile): minutes at the start, for long runs on GPUs."""
-    seed: Annotated[int, _TRAINING] = 0
+    seed: Annotated[int, _TRAINING, WHOLE] = 0
     """Seed of everything random: the same seed gives the same model, bit for bit."""
-    threads: Annotated[int | None, _RUN] = None
+    threads: Annotated[int | None, _RUN, WHOLE] = None
     """CPU threads. [default: all cores]"""
     device: Annotated[str, _RUN] = "auto"
     """cpu, cuda, cuda:1 …; auto takes a GPU if there is one."""

@@ -39,23 +39,29 @@ def output_file(file: Path) -> Iterator[Path]:
     """
     if file.is_dir():
         raise UserError(f"{file} is a folder: name the file to write in it with --out.")
+    if file.exists() and not file.is_file():  # a device or a pipe must not be replaced
+        with _explained(file):
+            yield file
+        return
+    file = file.resolve()  # what a link leads to is written, not the link
     half = file.with_name(f".writing.{file.name}")  # the suffix stays: some readers want it
-    try:
+    with _explained(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         half.touch()
-    except OSError as error:
-        raise _unwritable(file, error) from error
     try:
-        yield half
-        os.replace(half, file)
-    except OSError as error:
-        raise _unwritable(file, error) from error
+        with _explained(file):
+            yield half
+            os.replace(half, file)
     finally:
         half.unlink(missing_ok=True)
 
 
-def _unwritable(file: Path, error: OSError) -> UserError:
-    return UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.")
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -48,8 +48,8 @@ class Snapshot:
 Event = Stepped | EpochEnded | Snapshot
 
 
-class NonFiniteLossError(UserError):
-    """The loss became infinite or undefined."""
+class NonFiniteError(UserError):
+    """The loss or the network became infinite or undefined."""
 
 
 def fit(
@@ -108,7 +108,9 @@ def fit(
             stop, due = distributed.any_of(stop_requested(), due)
             save = not last and (stop or due)
             if save or last or (step + 1) % FINITE_CHECK_STEPS == 0:
-                _require_finite(int(first_bad), loader, epoch)
+                _require_finite("loss", int(first_bad), loader, epoch)
+            if save or last:  # the loss knows nothing yet of the last update
+                _require_finite("network", -1 if _is_finite(method.network) else step, loader, epoch)
             yield Stepped(progress)
             if save:
                 saved_step = step + 1
@@ -166,15 +168,20 @@ def train_step(
     return replace(output, loss=losses.pop("loss"), logs=losses)
 
 
-def _require_finite(first_bad_step: int, loader: Loader, epoch: int) -> None:
-    """Stop at a loss that is not finite. The samples are found again from the place of the step in the run."""
+def _is_finite(network: Network) -> bool:
+    values = (value for value in network.state_dict().values() if value.is_floating_point())
+    return all(bool(torch.isfinite(value).all()) for value in values)
+
+
+def _require_finite(what: str, first_bad_step: int, loader: Loader, epoch: int) -> None:
+    """Stop at what is not finite. The samples are found again from the place of the step in the run."""
     if first_bad_step < 0:
         return
     indices = distributed.gather_rows(next(loader.epoch(epoch, first_bad_step)).index).tolist()
-    raise NonFiniteLossError(
-        f"the loss was not finite in epoch {epoch + 1}, step {first_bad_step + 1}, with the training samples "
+    raise NonFiniteError(
+        f"the {what} was not finite in epoch {epoch + 1}, step {first_bad_step + 1}, with the training samples "
         f"{', '.join(map(str, indices[:8]))}{f' and {len(indices) - 8} more' if len(indices) > 8 else ''}. "
-        "The last good checkpoint is kept; train again with a smaller --optim.lr in a new folder."
+        "What was saved before is kept; train again with a smaller --optim.lr in a new folder."
     )
 
 

@@ -60,6 +60,8 @@ def begin(
         arrays = {"candidates": candidates}
         if dataset.file_names is not None:
             arrays["file_names"] = np.array(dataset.file_names)
+        elif dataset.rows is not None:
+            arrays["rows"] = dataset.rows
         folder.write_arrays(folder.candidates_file, arrays)
     if begun:
         return

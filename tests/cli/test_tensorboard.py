@@ -9,11 +9,11 @@ def test_scalars_can_be_read_back(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="no tensorboard here: pip install tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with Scalars(tmp_path) as scalars:
-        for epoch in range(3):
-            scalars.add({"epoch": epoch, "loss": 3.0 - epoch, "test_accuracy": 0.5, "note": "no number"})
-    with Scalars(tmp_path, first_epoch=2) as scalars:  # continued after the second epoch: the third is written anew
-        scalars.add({"epoch": 2, "loss": 0.5, "test_accuracy": 0.9})
+    scalars = Scalars(tmp_path)
+    for epoch in range(3):
+        scalars.add({"epoch": epoch, "loss": 3.0 - epoch, "test_accuracy": 0.5, "note": "no number"})
+    # Continued after the second epoch: the third is written anew.
+    Scalars(tmp_path, first_epoch=2).add({"epoch": 2, "loss": 0.5, "test_accuracy": 0.9})
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert set(events.Tags()["scalars"]) == {"loss/loss", "accuracy/test_accuracy"}
     assert [(each.step, each.value) for each in events.Scalars("loss/loss")] == [(1, 3.0), (2, 2.0), (3, 0.5)]

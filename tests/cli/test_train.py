@@ -1,5 +1,6 @@
 """The command in real processes: output, exit codes, signals, kills."""
 
+import os
 import re
 import signal
 import subprocess
@@ -89,6 +90,8 @@ def test_the_same_command_again_does_nothing(toy_npz: Path, tmp_path: Path) -> N
         (["--epochs", "0"], "--epochs must be"),
         (["--batch-size", "1"], "--batch-size must be"),
         (["--optim.lr", "-0.1"], "--optim.lr must be"),
+        (["--optim.weight-decay", "inf"], "--optim.weight-decay must be"),
+        (["--method", "pico", "--option", "queue=100000000000000"], "there is not enough memory"),
         (["--limit", "20000"], "more than the 10000"),
     ],
 )
@@ -110,6 +113,22 @@ def test_unknown_words_suggest_the_nearest() -> None:
         assert says in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--epochs", "--batch-size", "--seed", "--candidates.seed"])
+def test_numbers_are_not_rounded(option: str) -> None:
+    done = papi("train", option, "2.5")
+    assert done.returncode == 2
+    assert "give a whole number instead of 2.5" in done.stderr
+
+
+def test_a_terminal_that_knows_few_characters(toy_npz: Path, tmp_path: Path) -> None:
+    few = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = papi(
+        "train", "--data", toy_npz, "--out", tmp_path / "run", "--epochs", 1, "--method", "cc", *OPTIONS, env=few
+    )
+    assert done.returncode == 0, done.stderr
+    assert "?" in done.stdout  # of prototypes there is nothing to say, which is a dash elsewhere
+
+
 def test_a_damaged_config_is_one_sentence(toy_npz: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -124,6 +143,9 @@ def test_a_file_in_the_way(toy_npz: Path, tmp_path: Path) -> None:
     done = papi("train", "--data", toy_npz, "--out", tmp_path / "file" / "run", "--epochs", 1, *OPTIONS)
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
+    done = papi("train", "--data", toy_npz, "--out", tmp_path / ("x" * 300), "--epochs", 1, *OPTIONS)
+    assert done.returncode == 2
+    assert "xxx cannot be used (File name too long)." in done.stderr
 
 
 def test_a_signal_saves_and_the_run_goes_on(toy_npz: Path, tmp_path: Path) -> None:

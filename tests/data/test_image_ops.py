@@ -38,8 +38,6 @@ PILLOW: dict[str, Callable[[Image.Image, float, int], Image.Image]] = {
     "rotate": rotate_onto_grey,
     "shearX": lambda image, shear, fill: move(image, (1, shear, 0, 0, 1, 0), fill, BICUBIC),
     "shearY": lambda image, shear, fill: move(image, (1, 0, 0, shear, 1, 0), fill, BICUBIC),
-    "nearestShearX": lambda image, shear, fill: move(image, (1, shear, 0, 0, 1, 0), fill),
-    "nearestShearY": lambda image, shear, fill: move(image, (1, 0, 0, shear, 1, 0), fill),
 }
 
 ENHANCE = np.r_[1 + np.linspace(0, 0.9, 10), 1 - np.linspace(0, 0.9, 10), 0.0, 2.0, 0.05, 0.3333, 0.95]
@@ -57,8 +55,6 @@ PARAMETERS = {
     "rotate": np.r_[np.linspace(0, 30, 10), -np.linspace(0, 30, 10), -28.71, 12.3],
     "shearX": SHEAR,
     "shearY": SHEAR,
-    "nearestShearX": SHEAR,
-    "nearestShearY": SHEAR,
 }
 
 

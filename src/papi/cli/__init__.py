@@ -1,6 +1,9 @@
 """The command `papi`. Only this package writes to the terminal; torch is loaded when a command needs it."""
 
+import io
+import re
 import sys
+from typing import NoReturn
 
 from cyclopts import App
 
@@ -44,12 +47,25 @@ app.command(doctor)
 
 
 def main() -> None:
-    """Run a command. A person's mistake ends in one sentence and exit code 2."""
+    """Run a command. A person's mistake, and a disk or a memory that is full, ends in one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows few characters shows ? for the rest
     try:
         app()
     except UserError as error:
-        name = f"papi, process {process()}" if process() else "papi"
-        print(f"{name}: {printable(str(error))}", file=sys.stderr)
-        sys.exit(2)
+        _end(str(error))
+    except OSError as error:
+        _end(f"{error.filename or 'a file'} cannot be used ({error.strerror or error}).")
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not re.search("out of memory|can't allocate memory", str(error)):
+            raise
+        _end("there is not enough memory for this: use a smaller --batch-size, or fewer or smaller samples.")
     except KeyboardInterrupt:  # before training begins, or in another command: there is nothing to save
         sys.exit(130)
+
+
+def _end(sentence: str) -> NoReturn:
+    name = f"papi, process {process()}" if process() else "papi"
+    print(f"{name}: {printable(sentence)}", file=sys.stderr)
+    sys.exit(2)

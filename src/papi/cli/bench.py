@@ -11,6 +11,7 @@ from rich.table import Table
 
 from papi.cli.bench_progress import Board
 from papi.cli.terminal import make_console, printable
+from papi.config import WHOLE
 from papi.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def bench(
     rows: Annotated[Path, _RUNS] = Path("docs/results"),
     commit: Annotated[str | None, _RUNS] = None,
     data_dir: Annotated[Path, _RUNS] = Path("data"),
-    jobs: Annotated[int | None, _WHERE] = None,
-    threads: Annotated[int | None, _WHERE] = None,
+    jobs: Annotated[int | None, _WHERE, WHOLE] = None,
+    threads: Annotated[int | None, _WHERE, WHOLE] = None,
     device: Annotated[str, _WHERE] = "auto",
     backend: Annotated[Literal["local", "dask", "ray"], _WHERE] = "local",
     address: Annotated[str | None, _WHERE] = None,

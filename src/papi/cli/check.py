@@ -1,5 +1,7 @@
 """`papi check`: reads everything one would train on, trains nothing, and says what it found."""
 
+import dataclasses
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -68,6 +70,23 @@ def check(
         console.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", style="bold")
         sys.exit(2)
     console.print("No problems found.", style="bold")
+    console.print(f"Next: papi train {shlex.join(_options(config))}", soft_wrap=True)
+
+
+def _options(config: RunConfig) -> list[str]:
+    """What to give `papi train` for the data and sets that were checked."""
+    default = RunConfig()
+    words = ["--data", config.data]
+    if config.data_dir != default.data_dir:
+        words += ["--data-dir", str(config.data_dir)]
+    if config.data_size is not None:
+        words += ["--data.size", str(config.data_size)]
+    for field in dataclasses.fields(config.candidates):
+        value = getattr(config.candidates, field.name)
+        if value != getattr(default.candidates, field.name):
+            option = f"--candidates.{field.name.replace('_', '-')}"
+            words += [option] if value is True else [option, str(value)]
+    return words
 
 
 def describe(console: Console, dataset: "Dataset") -> None:

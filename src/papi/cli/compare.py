@@ -1,5 +1,6 @@
 """`papi compare`: which of several runs to keep, judged by candidate sets that none of them was trained on."""
 
+import shlex
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,6 +14,7 @@ from papi.cli.terminal import make_console, printable
 if TYPE_CHECKING:
     from papi.report.criteria import Judged, Place, Regret
 
+_HOLD_OUT = "Next: papi train … --data.holdout 0.1, to have samples to judge by"
 Criterion = Literal["covering-rate", "approximated-accuracy", "candidate-likelihood"]
 
 
@@ -38,21 +40,30 @@ def compare(
     regret
         Show instead what each criterion costs: how far the epochs it picks are from the best by test accuracy.
     """
-    from papi.report.criteria import read_judged, regrets
+    from papi.report.criteria import places, read_judged, regrets
 
-    runs = [read_judged(path) for path in dict.fromkeys(path.resolve() for path in (first, *more))]
+    given = {path.resolve(): path for path in (first, *more)}
+    runs = [read_judged(path) for path in given]
     console = make_console()
     if regret:
         found = regrets(runs)
         if not found:
             console.print("No run has both test accuracy and a criterion: there is nothing to measure.")
+            console.print(_HOLD_OUT)
             return
         console.print(_regret_table(found))
+        console.print("Next: papi train … --select covering-rate keeps the epoch that this criterion picks")
         return
     key = by.replace("-", "_")
     console.print(_ranking(runs, key))
     for sentence in notes(runs, key):
         console.print(sentence, soft_wrap=True)
+    ranks = [place.rank for place in places(runs, key)]
+    if 1 in ranks:
+        best = list(given.values())[ranks.index(1)]
+        console.print(f"Next: papi report {shlex.quote(str(best))} --open", soft_wrap=True)
+    else:
+        console.print(_HOLD_OUT)
 
 
 def _ranking(runs: list["Judged"], key: str) -> Table:

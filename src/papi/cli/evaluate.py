@@ -1,8 +1,9 @@
 """`papi evaluate`: how good a trained model is, class by class."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.table import Table
@@ -13,6 +14,10 @@ from papi.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from papi.config import RunConfig
+    from papi.data.dataset import Dataset
+    from papi.runfolder import RunFolder
 
 
 def evaluate(
@@ -25,7 +30,8 @@ def evaluate(
     run
         Folder of a finished run.
     data
-        Test images of another dataset with the same classes. [default: those of the run]
+        Another dataset with the same classes: its test images, or if it has none, all images with true labels.
+        [default: the test images of the run]
     data_dir
         Folder in which datasets lie. [default: that of the run]
     """
@@ -35,29 +41,83 @@ def evaluate(
     from papi.preparation import load_dataset
     from papi.runfolder import RunFolder
 
-    record = RunFolder(run).read_config()
+    folder = RunFolder(run)
+    record = folder.read_config()
     if record is None:
         raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
     model = load(run)
     config = from_dict(record["config"])
-    if data is not None:  # the run's table of candidate sets is about its own images
-        config = replace(config, data=data, candidates=replace(config.candidates, file=None))
-    dataset = load_dataset(replace(config, data_dir=data_dir or config.data_dir))
-    if dataset.test_images is None or dataset.test_labels is None:
-        raise UserError(f"{dataset.name} has no test images with true labels: there is nothing to measure on.")
+    config = replace(config, data_dir=data_dir or config.data_dir)
+    # Of the data it was trained on, only what was held out tells how good it is, also if a person names them.
+    other = data is not None and Path(data).resolve() != Path(config.data).resolve()
+    if data is not None and other:
+        config = _elsewhere(config, data, model.card.shape)
+    dataset = load_dataset(config)
+    images, labels = _labelled(dataset, other)
     if dataset.class_names != model.class_names:
         raise UserError(f"the classes of {dataset.name} are not those of the model: {', '.join(model.class_names)}.")
-    probabilities = model.predict_proba(dataset.test_images)
+    probabilities = model.predict_proba(images)
     predicted = probabilities.argmax(1)
     console = make_console()
-    right = accuracy(predicted, dataset.test_labels)
-    console.print(f"Test accuracy {right:.2%} on {len(predicted):,} images", style="bold")
+    warning = None if other else _warning(folder, record, config, dataset)
+    if warning:
+        console.print(f"Warning: {warning}", soft_wrap=True)
+    what = ("samples" if dataset.kind == "features" else "images") + (f" of {dataset.name}" if other else "")
+    right = accuracy(predicted, labels)
+    console.print(f"Test accuracy {right:.2%} on {len(predicted):,} {what}", style="bold", soft_wrap=True)
     console.print(
-        f"Calibration error {calibration_error(probabilities, dataset.test_labels):.2%}: "
+        f"Calibration error {calibration_error(probabilities, labels):.2%}: "
         "how far its certainty is, on average, from how often it is right",
         soft_wrap=True,
     )
-    console.print(_class_table(predicted, dataset.test_labels, model.class_names))
+    console.print(_class_table(predicted, labels, model.class_names))
+    console.print(f"Next: papi report {shlex.quote(str(run))} --open", soft_wrap=True)
+
+
+def _elsewhere(config: "RunConfig", data: str, shape: tuple[int, ...]) -> "RunConfig":
+    """How to read other data for a model that takes `shape`: whole, because none of them was trained on."""
+    from papi.config import CandidatesConfig
+    from papi.data.sources import SOURCES
+
+    folder = data not in SOURCES and Path(data).is_dir()
+    return replace(
+        config,
+        data=data,
+        data_size=shape[-1] if folder and len(shape) == 3 else None,
+        data_split="train",
+        data_test_share=0,
+        candidates=CandidatesConfig(allow_missing_truth=True),  # sets do not matter here, the run's or others
+    )
+
+
+def _labelled(dataset: "Dataset", other: bool) -> tuple["np.ndarray", "np.ndarray"]:
+    """What to measure on: test images; of other data without them, all images."""
+    if dataset.test_images is not None and dataset.test_labels is not None:
+        return dataset.test_images, dataset.test_labels
+    if not other:
+        raise UserError(
+            f"{dataset.name} has no test images with true labels: give other images with true labels with --data."
+        )
+    if dataset.labels is None:
+        raise UserError(
+            f"{dataset.name} has no true labels to measure by: it needs one for each row, or rows of the split `test`."
+        )
+    return dataset.images, dataset.labels
+
+
+def _warning(folder: "RunFolder", record: dict[str, Any], config: "RunConfig", dataset: "Dataset") -> str | None:
+    """What to know if the data are not, or not surely, those that the run was trained on."""
+    from papi.report.reading import same_data
+
+    try:
+        candidates = folder.read_arrays(folder.candidates_file)["candidates"]
+    except (UserError, KeyError):
+        doctor = f"papi doctor {shlex.quote(str(folder.path))}"
+        return f"candidates.npz cannot be read, so nothing tells whether the data are those of the run: see `{doctor}`."
+    enough = config.limit is None or config.limit <= len(dataset.images)
+    if enough and same_data(record, dataset.limited(config.limit), candidates):
+        return None
+    return f"{config.data} may have changed since the run was trained; this is measured on what there is now."
 
 
 def _class_table(predicted: "np.ndarray", labels: "np.ndarray", names: tuple[str, ...]) -> Table:

@@ -1,5 +1,6 @@
 """`papi export`: a trained model for other programs, or for Hugging Face's hub."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,12 +36,14 @@ def export(
     """
     if out is not None and hub_folder is not None:
         raise UserError("--out and --hub-folder exclude each other: a file, or a folder with all files.")
-    from papi.export import FORMATS
+    from papi.export import FORMATS, input_name
     from papi.export import export as write
     from papi.hub import write_hub_folder
     from papi.inference import load
     from papi.runfolder import RunFolder
 
+    if out is not None:
+        _require_suffix(kind, out, {name: form.suffix for name, form in FORMATS.items()})
     model = load(run)
     home = run if run.is_dir() else run.parent
     folder = RunFolder(home)
@@ -54,3 +57,27 @@ def export(
     console = make_console()
     console.print(f"The model is in {hub_folder or file}", soft_wrap=True)
     console.print(f"Its probabilities differ from the model's by {difference:.1g} at most.")
+    if hub_folder is None:
+        console.print(f"Next: {_use(kind, file, input_name(model))}", soft_wrap=True)
+    else:
+        console.print(f"Next: add a licence to {hub_folder / 'README.md'}, then upload the folder", soft_wrap=True)
+
+
+def _require_suffix(kind: str, out: Path, suffixes: dict[str, str]) -> None:
+    """Stop if a name promises another format: programs go by it, and PyTorch wants .pt2 for its own."""
+    others = {"." + suffix.rpartition(".")[2] for name, suffix in suffixes.items() if name != kind}
+    if out.suffix.lower() in others or (kind == "pt2" and out.suffix != suffixes[kind]):
+        raise UserError(
+            f"--out {out} is not a name for --format {kind}: let it end in {suffixes[kind]}, or choose another format."
+        )
+
+
+def _use(kind: str, file: Path, samples: str) -> str:
+    """How a program gets probabilities from the file."""
+    name = json.dumps(str(file))
+    return {
+        "onnx": f'onnxruntime.InferenceSession({name}).run(None, {{"{samples}": {samples}}})[0]',
+        "pt2": f"torch.export.load({name}).module()({samples})",
+        "torchscript": f"torch.jit.load({name})({samples})",
+        "safetensors": f"papi.load({name}).predict_proba({samples})",
+    }[kind]

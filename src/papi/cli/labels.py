@@ -1,6 +1,7 @@
 """`papi labels`: the resolved label of every training image, and which of them a person should look at."""
 
 import csv
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from papi.cli.terminal import make_console, printable
 from papi.cli.train import follow
+from papi.config import WHOLE
 from papi.durable import output_file
 from papi.errors import UserError
 
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from papi.labels import Resolved
 
 COLUMNS = (
-    "index", "file", "candidates", "label", "confidence", "margin", "entropy", "second_choice", "classifiers_agree",
-    "outside_candidates", "second_look_rank",
+    "index", "file", "row", "candidates", "label", "confidence", "margin", "entropy", "second_choice",
+    "classifiers_agree", "outside_candidates", "second_look_rank",
 )  # fmt: skip
 SHOWN = 10
 
@@ -31,7 +33,7 @@ def labels(
     *,
     out: Path | None = None,
     fix: Path | None = None,
-    epochs: Annotated[int | None, Parameter(show_default=False)] = None,
+    epochs: Annotated[int | None, WHOLE, Parameter(show_default=False)] = None,
     data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
 ) -> None:
     """Write the resolved label of every training image, how sure it is, and a rank of what is worth a second look.
@@ -93,7 +95,8 @@ def _write(run: Path, file: Path) -> None:
     found = resolve(candidates, arrays["confidence"], arrays.get("second_opinion"))
     agree = arrays["linear_label"] == arrays["prototype_label"] if "prototype_label" in arrays else None
     files = sets.get("file_names", np.full(len(candidates), ""))
-    rows = _rows(candidates, found, agree, files, record["classes"])
+    places = np.full(len(candidates), "") if "file_names" in sets else sets.get("rows", np.arange(len(candidates)))
+    rows = _rows(candidates, found, agree, files, places, record["classes"])
     with output_file(file) as half, half.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
@@ -103,21 +106,31 @@ def _write(run: Path, file: Path) -> None:
     if "parent" in record:
         console.print(f"This run goes on from {printable(record['parent']['folder'])} with decisions.", soft_wrap=True)
     console.print(f"{len(rows):,} resolved labels are in {file}", soft_wrap=True)
+    name = shlex.quote(str(run))
+    console.print("Next: decide the doubtful ones in the browser, and train on with what you decided:")
+    console.print(f"  papi report {name} --open", soft_wrap=True)
+    console.print(f"  papi labels {name} --fix decisions.csv", soft_wrap=True)
 
 
 def _rows(
-    candidates: "np.ndarray", found: "Resolved", agree: "np.ndarray | None", files: "np.ndarray", classes: list[str]
+    candidates: "np.ndarray",
+    found: "Resolved",
+    agree: "np.ndarray | None",
+    files: "np.ndarray",
+    places: "np.ndarray",
+    classes: list[str],
 ) -> list[tuple[object, ...]]:
     """A row for each training image, in their order."""
     return [
         (
             i,
             str(files[i]),
+            str(places[i]),
             "|".join(classes[k] for k in candidates[i].nonzero()[0]),
             classes[found.label[i]],
             f"{found.confidence[i]:.6f}",
             f"{found.margin[i]:.6f}",
-            f"{found.entropy[i]:.6f}",
+            f"{abs(found.entropy[i]):.6f}",
             "" if found.second[i] < 0 else classes[found.second[i]],
             "" if agree is None else ("yes" if agree[i] else "no"),
             "" if found.outside[i] < 0 else classes[found.outside[i]],
@@ -131,6 +144,6 @@ def _first(rows: list[tuple[object, ...]]) -> Table:
     """The images most worth a second look."""
     table = Table("image", "label", "confidence", "or perhaps", title="Most worth a second look")
     for row in sorted(rows, key=lambda each: int(str(each[-1])))[:SHOWN]:
-        index, file, _, label, confidence, _, _, second, *_ = (str(value) for value in row)
+        index, file, _, _, label, confidence, _, _, second, *_ = (str(value) for value in row)
         table.add_row(Text(printable(file or index)), Text(printable(label)), confidence[:4], Text(printable(second)))
     return table

@@ -42,11 +42,36 @@ def methods(name: str | None = None, /) -> None:
     facts = {"views": ", ".join(_views(kind)), "encoder passes a step": kind.passes, "what it keeps": kind.memory}
     console.print("\n" + "; ".join(f"{fact}: {value}" for fact, value in facts.items() if value) + ".")
     console.print(f"\n{_flowing(inspect.getdoc(kind.Config) or '')}\n")
-    table = Table("option", "default", "what it does", title=f"papi train --method {name} --option NAME=VALUE")
+    used, epochs = _used_by_train(name, kind)
+    table = Table("option", "default", title=f"papi train --method {name} --option NAME=VALUE")
+    if used:
+        table.add_column("papi train")
+    table.add_column("what it does")
     texts = _field_docs(kind.Config)
     for field in dataclasses.fields(kind.Config):
-        table.add_row(field.name, _as_typed(field.default), Text(texts.get(field.name, "")))
+        own = [used.get(field.name, "")] if used else []
+        table.add_row(field.name, _as_typed(field.default), *own, Text(texts.get(field.name, "")))
     console.print(table)
+    if used:
+        console.print(
+            f"Without --preset paper, `papi train` uses what stands in its column (there for images and {epochs} "
+            "epochs), and the defaults for the rest."
+        )
+    else:
+        console.print("Without --preset paper, `papi train` uses these defaults.")
+
+
+def _used_by_train(name: str, kind: "type[Method]") -> tuple[dict[str, str], int]:
+    """The settings that `papi train` alone uses instead of the defaults, as one would type them, and its epochs."""
+    from papi.config import RunConfig
+    from papi.options import parse_options
+    from papi.presets import complete
+
+    config = complete(RunConfig(method=name))
+    chosen, plain = parse_options(kind.Config, config.options), kind.Config()
+    values = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(kind.Config)}
+    used = {key: _as_typed(value) for key, value in values.items() if value != getattr(plain, key)}
+    return used, config.epochs or 0
 
 
 def _views(kind: "type[Method]") -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from papi.cli.terminal import make_console, printable
+from papi.config import WHOLE
 from papi.durable import output_file
 from papi.errors import UserError
 
@@ -32,7 +33,7 @@ def predict(
     *more: Path,
     out: Path | None = None,
     kind: Annotated[Literal["csv", "jsonl"] | None, Parameter(name="--format", show_default=False)] = None,
-    top: Annotated[int, Parameter(name="--top-k")] = 3,
+    top: Annotated[int, WHOLE, Parameter(name="--top-k")] = 3,
     device: str = "auto",
 ) -> None:
     """Name what is on new images: the label, its probability, and the labels that come next.
@@ -91,9 +92,7 @@ class _Writer:
         self.stream, self.names, self.top = stream, names, top
         self.json = kind == "jsonl"
         self.csv = csv.writer(stream, lineterminator="\n")
-        if not self.json:
-            others = (f"{what}_{place}" for place in range(2, top + 1) for what in ("label", "probability"))
-            self.csv.writerow(("file", "row", "label", "probability", *others))
+        self.begun = False
 
     def __call__(self, part: "Part", probabilities: "np.ndarray") -> None:
         """`probabilities` is `(B, K)`, a row for each sample of the part."""
@@ -103,6 +102,10 @@ class _Writer:
         values = np.take_along_axis(probabilities, order, 1).tolist()
         labels = [[self.names[k] for k in row] for row in order.tolist()]
         rows = [""] * len(labels) if part.rows is None else part.rows
+        if not self.json and not self.begun:  # not before: nothing is written if nothing can be predicted
+            others = (f"{what}_{place}" for place in range(2, self.top + 1) for what in ("label", "probability"))
+            self.csv.writerow(("file", "row", "label", "probability", *others))
+        self.begun = True
         if self.json:
             self.stream.writelines(
                 json.dumps(_record(*each), ensure_ascii=False) + "\n"

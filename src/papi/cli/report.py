@@ -1,5 +1,6 @@
 """`papi report`: one page that shows what a run learned, or how several compare."""
 
+import shlex
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -48,5 +49,11 @@ def report(
         for problem in run.problems:
             console.print(f"Note on {run.name}: {problem}", soft_wrap=True)
     console.print(f"The report is {file} ({len(page.encode()) / 1e6:.1f} MB)", soft_wrap=True)
-    if open_page and not webbrowser.open(file.resolve().as_uri()):
-        console.print("No browser could be opened: open the file yourself.")
+    opened = open_page and webbrowser.open(file.resolve().as_uri())
+    if open_page and not opened:
+        console.print("No browser could be opened.")
+    if not opened:
+        console.print(f"Next: open {file} in a browser", soft_wrap=True)
+    elif len(runs) == 1 and runs[0].resolved is not None:
+        fix = f"papi labels {shlex.quote(str(first))} --fix decisions.csv"
+        console.print(f"Next: decide the doubtful images in the page, then {fix}", soft_wrap=True)

@@ -1,7 +1,6 @@
 """Measurements of a run as TensorBoard scalars: `papi train --tensorboard`."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from papi.errors import UserError
@@ -26,12 +25,6 @@ class Scalars:
             if name != "epoch" and isinstance(value, int | float):
                 self._writer.add_scalar(_group(name), value, int(row["epoch"]) + 1)  # type: ignore[no-untyped-call]
         self._writer.flush()  # type: ignore[no-untyped-call]
-
-    def __enter__(self) -> "Scalars":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._writer.close()  # type: ignore[no-untyped-call]
 
 
 def _group(name: str) -> str:

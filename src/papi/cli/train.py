@@ -213,7 +213,8 @@ def conclude(console: Console, summary: dict[str, Any], folder: Path, already: b
     console.print("Next:")
     console.print(f"  papi report {shlex.quote(str(folder))} --open", soft_wrap=True)
     console.print(f"  papi labels {shlex.quote(str(folder))}", soft_wrap=True)
-    console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
+    if summary["test_accuracy"] is not None:
+        console.print(f"  papi evaluate {shlex.quote(str(folder))}", soft_wrap=True)
     use = f"import papi; print(papi.load({json.dumps(str(folder))}).class_names)"
     console.print(f"  python -c {shlex.quote(use)}", soft_wrap=True)
 

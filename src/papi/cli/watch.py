@@ -1,14 +1,16 @@
 """`papi watch`: the curves of a run in the terminal, drawn again while it is going."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from papi import lock
 from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
 
@@ -22,11 +24,12 @@ CURVES = {
     "mean_confidence": ("mean confidence", True),
 }
 HEIGHT = 6  # lines of a curve, where the terminal has room
+LONGEST = 86_400  # seconds between two looks: a day
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille sign, from above; left and right
 
 
 def watch(run: Path, /, *, every: float = 1.0) -> None:
-    """Draw the curves of a run in the terminal until it has finished. Ctrl-C ends the watching, not the run.
+    """Draw the curves of a run in the terminal until nobody trains in it. Ctrl-C ends the watching, not the run.
 
     Parameters
     ----------
@@ -37,25 +40,45 @@ def watch(run: Path, /, *, every: float = 1.0) -> None:
     """
     from papi.runfolder import RunFolder
 
-    if every <= 0:
-        raise UserError(f"--every must be more than zero seconds; got {every:g}.")
+    if not 0 < every <= LONGEST:
+        raise UserError(f"--every must be more than 0 and at most {LONGEST} seconds; got {every:g}.")
     folder = RunFolder(run)
     if not folder.config_file.exists():
         raise UserError(f"{run} holds no run yet: give the folder that `papi train` writes to (--out).")
     console = make_console()
     if not console.is_terminal:  # a file or a pipe gets the state of now
-        console.print(drawing(folder, console.width, HEIGHT))
+        going = _is_going(folder)
+        console.print(drawing(folder, console.width, HEIGHT, going))
+        if not going:
+            _conclude(console, folder)
         return
     with Live(console=console, auto_refresh=False) as live:
         try:
             while True:
-                finished = folder.summary_file.exists()
-                live.update(drawing(folder, console.width, fitting(console.height)), refresh=True)
-                if finished:
-                    return
+                going = _is_going(folder)
+                live.update(drawing(folder, console.width, fitting(console.height), going), refresh=True)
+                if not going:
+                    break
                 time.sleep(every)
         except KeyboardInterrupt:
             return
+    _conclude(console, folder)
+
+
+def _is_going(folder: "RunFolder") -> bool:
+    """Whether a process trains in it. The lock is asked first: it is held until the summary is written."""
+    return lock.holder(folder.path)[1] and not folder.summary_file.exists()
+
+
+def _conclude(console: Console, folder: "RunFolder") -> None:
+    """What to do with a run that nobody trains any more."""
+    if folder.summary_file.exists():
+        console.print(f"Next: papi report {shlex.quote(str(folder.path))} --open", soft_wrap=True)
+        return
+    from papi.checkup import capitalised, continuing  # loads torch
+
+    again = capitalised(continuing(folder.read_config() or {}, folder.path))
+    console.print(f"Nobody trains in it now, and it has not finished. {again} continues it.", soft_wrap=True)
 
 
 def fitting(lines: int) -> int:
@@ -63,12 +86,12 @@ def fitting(lines: int) -> int:
     return max(2, min(HEIGHT, (lines - 3) // len(CURVES) - 1))
 
 
-def drawing(folder: "RunFolder", width: int, height: int) -> Group:
+def drawing(folder: "RunFolder", width: int, height: int, going: bool) -> Group:
     """What is known of a run now: where it is, and a curve for each measurement that it has."""
     rows = folder.read_rows()
     record = folder.read_config() or {}
     epochs = int((record.get("config") or {}).get("epochs") or 0) or len(rows) or 1
-    parts = [Text(_state(folder, rows, epochs), style="bold"), Text(printable(str(folder.path)), style="dim")]
+    parts = [Text(_state(folder, rows, epochs, going), style="bold"), Text(printable(str(folder.path)), style="dim")]
     for key, (title, percent) in CURVES.items():
         known = [(int(row["epoch"]), float(row[key])) for row in rows if key in row]
         if known:
@@ -77,14 +100,15 @@ def drawing(folder: "RunFolder", width: int, height: int) -> Group:
     return Group(*parts)
 
 
-def _state(folder: "RunFolder", rows: Sequence[dict[str, Any]], epochs: int) -> str:
+def _state(folder: "RunFolder", rows: Sequence[dict[str, Any]], epochs: int, going: bool) -> str:
     if folder.summary_file.exists():
         return f"Finished: {len(rows)} epochs"
     if not rows:
         return "No epoch has ended yet"
     left = (epochs - len(rows)) * float(rows[-1]["seconds"]) / len(rows)
     ago = max(0.0, time.time() - folder.metrics_file.stat().st_mtime)
-    return f"{len(rows)} of {epochs} epochs, the last ended {ago:.0f} s ago, about {left:.0f} s left"
+    done = f"{len(rows)} of {epochs} epochs, the last ended {ago:.0f} s ago"
+    return f"{done}, about {left:.0f} s left" if going else done
 
 
 def _number(value: float, percent: bool) -> str:

@@ -1,17 +1,14 @@
-"""Policies of image operations: AutoAugment with the PaPi release's sub-policies, and RandAugment as PiCO uses it.
+"""Policies of image operations: AutoAugment with the PaPi release's sub-policies, for batches `(B, C, H, W) uint8`.
 
-Both are called with a batch `(B, C, H, W) uint8` and a generator. All random numbers of a batch are drawn first, as one
-array with a row for each image.
+All random numbers of a batch are drawn first, as one array with a row for each image.
 """
 
 import json
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from papi.data.colour_ops import grey
 from papi.data.image_ops import OPERATION_NUMBER, apply_operations
 from papi.errors import unknown
 
@@ -75,74 +72,3 @@ def _parameter(name: str, level: int) -> tuple[float, float]:
         return centre, float(np.linspace(0, furthest, 10)[level])
     value = float(np.linspace(*_PLAIN_RANGES.get(name, (0, 0)), 10)[level])
     return (round(value) if name == "posterize" else value), 0.0
-
-
-class RandAugment:
-    """Three operations for each image, drawn with replacement and with uniform parameters, then a square cut out.
-
-    What comes from outside an image is black, and shears take the nearest pixel, unlike in `AutoAugment`.
-    """
-
-    turns = 3
-    fill = 0
-    hole = (125, 123, 114)
-    ranges = (
-        ("autocontrast", 0, 0),
-        ("brightness", 0.05, 0.95),
-        ("color", 0.05, 0.95),
-        ("contrast", 0.05, 0.95),
-        ("equalize", 0, 0),
-        ("identity", 0, 0),
-        ("posterize", 4, 8),  # cut off to an integer, so 8 bits, which would change nothing, never come up
-        ("rotate", -30, 30),
-        ("sharpness", 0.05, 0.95),
-        ("nearestShearX", -0.3, 0.3),
-        ("nearestShearY", -0.3, 0.3),
-        ("solarize", 0, 256),
-        ("translateX", -0.3, 0.3),
-        ("translateY", -0.3, 0.3),
-    )
-
-    def __init__(self) -> None:
-        self.operations = np.array([OPERATION_NUMBER[name] for name, _, _ in self.ranges])
-        self.lowest, self.highest = np.array([limits for _, *limits in self.ranges], dtype=np.float64).T
-
-    def __call__(self, images: Tensor, draws: np.random.Generator) -> Tensor:
-        return self.apply(images, self.draw(len(images), draws))
-
-    def draw(self, count: int, draws: np.random.Generator) -> np.ndarray:
-        """`(count, 9)` uniform numbers: three operations, their parameters; the hole's side, column and row."""
-        return draws.random((count, 2 * self.turns + 3))
-
-    def apply(self, images: Tensor, drawn: np.ndarray) -> Tensor:
-        """Augment `(B, C, H, W) uint8` by the rows `(B, 9)` of `draw`."""
-        chosen = (drawn[:, : self.turns] * len(self.operations)).astype(np.int64)
-        lowest = self.lowest[chosen]
-        parameters = lowest + (self.highest[chosen] - lowest) * drawn[:, self.turns : 2 * self.turns]
-        for turn in range(self.turns):
-            images = apply_operations(images, self.operations[chosen[:, turn]], parameters[:, turn], self.fill)
-        return _cut_hole(images, drawn[:, 2 * self.turns :], self.hole)
-
-
-def _cut_hole(images: Tensor, drawn: np.ndarray, colour: tuple[int, int, int]) -> Tensor:
-    """Paint over a square of side up to half the width; `drawn` `(B, 3)` gives side, column and row of its centre."""
-    _, channels, height, width = images.shape
-    side = 0.5 * drawn[:, 0] * width
-    hit_column = _covered(drawn[:, 1], side, width)
-    hit_row = _covered(drawn[:, 2], side, height)
-    hit = (hit_row[:, None, :, None] & hit_column[:, None, None, :]).astype(np.uint8)
-    inside = torch.from_numpy(hit).to(images.device)
-    paint = torch.tensor(colour, dtype=torch.float32, device=images.device).view(1, 3, 1, 1)
-    if channels == 1:
-        paint = grey(paint)
-    return (images * (1 - inside)).add_(inside * paint.to(torch.uint8))
-
-
-def _covered(centre: np.ndarray, side: np.ndarray, size: int) -> np.ndarray:
-    """`(B, size) bool`: the positions a hole covers, for a centre drawn from 0 to 1."""
-    # As in the release: centres lie between 1 and the size, and Pillow paints a rectangle's last row and column too.
-    first = np.floor(np.maximum(0, size + (1 - size) * centre - side / 2))[:, None]
-    last = np.floor(np.minimum(size, first + side[:, None]))
-    position = np.arange(size)
-    covered: np.ndarray = (position >= first) & (position <= last)
-    return covered

@@ -56,6 +56,7 @@ class Dataset:
     initial_confidence: np.ndarray | None = None  # (N, K) float32 from votes: rows sum to one, zero outside candidates
     groups: np.ndarray | None = None  # (K,) int64, the superclass of each class
     file_names: tuple[str, ...] | None = None  # of the training images, where they come from files
+    rows: np.ndarray | None = None  # (N,) int64, where the training images lie in what was read; None: in order
     notes: tuple[str, ...] = ()  # what a person should know before training, a sentence each
 
     @property
@@ -116,6 +117,7 @@ class Dataset:
             candidates=some(self.candidates),
             initial_confidence=some(self.initial_confidence),
             file_names=None if self.file_names is None else tuple(self.file_names[row] for row in rows),
+            rows=rows if self.rows is None else self.rows[rows],
         )
 
 

@@ -6,14 +6,8 @@ from pathlib import Path
 
 from papi.data.dataset import Report
 from papi.data.images import SUFFIXES
-from papi.errors import UserError
 
 _SPLITS = ("train", "test")
-
-
-def require_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give the folder that holds the images.")
 
 
 def locate(folder: Path, name: str) -> Path | str:

@@ -51,22 +51,10 @@ def rotation(degrees: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.moveaxis(np.array(rows), -1, 0)
 
 
-def nearest_shear_x(shears: np.ndarray, *_: int) -> np.ndarray:
-    """`(B, 2, 3)`: move row y left by `shear` times y."""
-    return _identity_but((0, 1), shears)
-
-
-def nearest_shear_y(shears: np.ndarray, *_: int) -> np.ndarray:
-    """`(B, 2, 3)`: move column x up by `shear` times x."""
-    return _identity_but((1, 0), shears)
-
-
 NEAREST_MOVES: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
     "translateX": translation_x,
     "translateY": translation_y,
     "rotate": rotation,
-    "nearestShearX": nearest_shear_x,
-    "nearestShearY": nearest_shear_y,
 }
 
 

@@ -1,6 +1,7 @@
 """A run folder as it is: whatever can be read is, and whatever cannot is said in a sentence."""
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from papi.config import from_dict
 from papi.data.dataset import Dataset
+from papi.data.sources import SOURCES
 from papi.errors import UserError
 from papi.labels import Resolved, candidate_shares, resolve
 from papi.npz import read_npz
@@ -164,9 +166,9 @@ def _read_rows(folder: RunFolder, problems: list[str]) -> list[Row]:
 
 def _read_candidates(folder: RunFolder, problems: list[str]) -> np.ndarray | None:
     if not folder.candidates_file.exists():
-        problems.append("candidates.npz is missing, so the candidate sets cannot be shown.")
+        problems.append(f"candidates.npz is missing, so the candidate sets cannot be shown: {_doctor(folder)}.")
         return None
-    arrays = _attempt(lambda: _load(folder.candidates_file), problems) or {}
+    arrays = _attempt(lambda: _load(folder, folder.candidates_file), problems) or {}
     found = arrays.get("candidates")
     if found is None or found.ndim != 2 or not len(found):
         problems.append("candidates.npz has no table of candidate sets, so they cannot be shown.")
@@ -177,10 +179,11 @@ def _read_candidates(folder: RunFolder, problems: list[str]) -> np.ndarray | Non
 def _read_arrays(folder: RunFolder, run: Run) -> dict[str, np.ndarray]:
     """What the run kept for pictures, without parts whose shape cannot be right."""
     if not folder.arrays_file.exists():
-        why = "is missing" if run.summary else "is written when a run ends"
-        run.problems.append(f"arrays.npz {why}, so labels, confusions and the map of images cannot be shown yet.")
+        why, cure = ("is missing", f": {_doctor(folder)}") if run.summary else ("is written when a run ends", "")
+        lost = "labels, confusions and the map of images cannot be shown yet"
+        run.problems.append(f"arrays.npz {why}, so {lost}{cure}.")
         return {}
-    arrays = _attempt(lambda: _load(folder.arrays_file), run.problems) or {}
+    arrays = _attempt(lambda: _load(folder, folder.arrays_file), run.problems) or {}
     confidence = arrays.get("confidence")
     if confidence is not None and run.candidates is not None and confidence.shape != run.candidates.shape:
         run.problems.append(
@@ -191,11 +194,15 @@ def _read_arrays(folder: RunFolder, run: Run) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _load(file: Path) -> dict[str, np.ndarray]:
+def _load(folder: RunFolder, file: Path) -> dict[str, np.ndarray]:
     try:
         return read_npz(file)
     except (OSError, ValueError) as error:
-        raise UserError(f"{file.name} cannot be read ({error}).") from error
+        raise UserError(f"{file.name} cannot be read ({error}): {_doctor(folder)}.") from error
+
+
+def _doctor(folder: RunFolder) -> str:
+    return f"`papi doctor {shlex.quote(str(folder.path))}` says how to make it anew"
 
 
 def _read_dataset(run: Run, data_dir: Path | None) -> None:
@@ -209,7 +216,7 @@ def _read_dataset(run: Run, data_dir: Path | None) -> None:
     except (OSError, ValueError, TypeError, AttributeError) as error:  # a UserError is a ValueError
         run.problems.append(
             f"The data are not at hand, so there are no pictures and no true labels: {_sentence(error).rstrip('.')}. "
-            "Make the report in the folder where the run was trained, or name the folder with --data-dir."
+            f"Make the report in the folder where the run was trained, or {_other_way(config['data'])}."
         )
         return
     if run.candidates is not None and not _belong_together(run.candidates, dataset, "parent" in run.record):
@@ -220,7 +227,33 @@ def _read_dataset(run: Run, data_dir: Path | None) -> None:
             "So there are no pictures and no true labels."
         )
         return
+    if run.candidates is not None and not same_data(run.record, dataset, run.candidates):
+        run.problems.append(
+            f"{config['data']} may have changed since the run: its images or labels are not those that it was trained "
+            "on. What is shown here are those of now."
+        )
     run.dataset = dataset
+
+
+def _other_way(data: Any) -> str:
+    """How else to bring the data of a run to hand."""
+    return (
+        "name the folder of the dataset with --data-dir"
+        if str(data) in SOURCES
+        else "put the data back where they were"
+    )
+
+
+def same_data(record: dict[str, Any], dataset: Dataset, candidates: np.ndarray) -> bool:
+    """Whether the data are those that a run was trained on, as far as its record can tell."""
+    if candidates.shape != (len(dataset.images), len(dataset.class_names)):
+        return False
+    known = record["identity"].get("data_hash")
+    if known is None or "parent" in record:  # a child's hash has its parent's confidence in it
+        return True
+    from papi.record import data_hash  # loads torch, which everything else here does without
+
+    return bool(known == data_hash(dataset, candidates))
 
 
 def _belong_together(candidates: np.ndarray, dataset: Dataset, decided: bool) -> bool:
