@@ -12,7 +12,7 @@ import papi
 ROOT = Path(papi.__file__).parent
 # Upper lines know nothing of lower ones. Modules on one line may import each other.
 ORDER = [
-    ["errors", "durable", "allocator"],
+    ["errors", "durable", "allocator", "npz"],
     ["lock"],
     ["types"],
     ["schedules", "randomness", "options"],
@@ -47,6 +47,7 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 NO_TORCH = [
     "errors",
     "durable",
+    "npz",
     "lock",
     "allocator",
     "options",
@@ -56,6 +57,7 @@ NO_TORCH = [
     "metrics",
     "calibration",
     "data.dataset",
+    "data.digest",
     "data.sources",
     "data.candidates",
     "preparation",

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def test_onnx_in_its_runtime(tmp_path: Path, capsys: Out) -> None:
     said = capsys.readouterr()
     file = run / "exported" / "model.onnx"
     assert str(file) in said.out
+    assert said.out.splitlines()[-1].startswith("Next: onnxruntime.InferenceSession(")
     assert said.err == ""
     assert [each.name for each in file.parent.iterdir()] == ["model.onnx"]
     opened = session(file)
@@ -72,12 +74,20 @@ def test_a_calibrated_model_stays_so(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pt2", "torchscript", "safetensors"])
-def test_other_formats(tmp_path: Path, kind: str) -> None:
+def test_other_formats(tmp_path: Path, kind: str, capsys: Out) -> None:
+    """Also what it says of using the file, which is done here."""
     run = write_model(tmp_path / "run", shape=(3, 8, 8))
     file = tmp_path / "elsewhere" / f"mine{FORMATS[kind].suffix}"
     assert papi_exit_code("export", run / "model.safetensors", "--format", kind, "--out", file) == 0
     samples = images(130, (3, 8, 8))
     expected = papi.load(run).predict_proba(samples)
+    said = capsys.readouterr()
+    assert said.err == ""
+    names = {"papi": papi, "torch": torch, "images": samples if kind == "safetensors" else torch.from_numpy(samples)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript as such
+        used = eval(said.out.splitlines()[-1].removeprefix("Next: "), names)
+    np.testing.assert_allclose(np.asarray(used), expected, atol=1e-4, rtol=0)
     extra = {"papi": ""}
     if kind == "pt2":
         module = torch.export.load(file, extra_files=extra).module()
@@ -145,6 +155,7 @@ def test_hub_folder(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, 
     hub = tmp_path / "hub"
     assert papi_exit_code("export", folder, "--format", kind, "--hub-folder", hub) == 0
     exported = {"onnx/model.onnx"} if kind == "onnx" else set()
+    assert "Next: add a licence to" in capsys.readouterr().out
     found = {str(each.relative_to(hub)) for each in hub.rglob("*") if each.is_file()}
     assert found == {"README.md", "config.json", "model.safetensors", ".gitattributes"} | exported
     config = json.loads((hub / "config.json").read_text())
@@ -174,6 +185,14 @@ def test_hub_folder(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, 
         (("run", "--hub-folder", "full"), "full is not an empty folder"),
         (("run", "--hub-folder", "new", "--out", "x.onnx"), "exclude each other"),
         (("run", "--format", "torchscript", "--out", "full/file.txt/x.pt"), "cannot be written"),
+        (
+            ("run", "--format", "pt2", "--out", "m.onnx"),
+            "--out m.onnx is not a name for --format pt2: let it end in .pt2",
+        ),
+        (("run", "--format", "pt2", "--out", "m.pt"), "let it end in .pt2"),
+        (("run", "--format", "pt2", "--out", "m"), "let it end in .pt2"),
+        (("run", "--format", "torchscript", "--out", "m.PT2"), "let it end in .torchscript.pt"),
+        (("run", "--format", "safetensors", "--out", "m.pt"), "let it end in .safetensors"),
     ],
 )
 def test_mistakes_write_nothing(

@@ -149,7 +149,7 @@ def test_the_terminal_shows_names_as_text(tmp_path: Path, capsys: pytest.Capture
         ("evaluate", new): 0,
         ("doctor", new): 0,
         ("labels", new): 0,
-        ("labels", new, "--out", tmp_path / "none" / "\x1b[33m"): 2,
+        ("labels", new, "--out", data / "\x1b[33m"): 2,
         ("watch", new): 0,
         ("report", path, "--out", tmp_path / "\x1b[34mpage.html"): 0,
         ("compare", path, new): 0,

@@ -11,12 +11,12 @@ import numpy as np
 from papi import preparation, run
 from papi.config import RunConfig, from_dict
 from papi.data.dataset import Dataset, Progress, refuse, silent
+from papi.data.digest import same_data
 from papi.data.tables import Row, read_table
 from papi.errors import UserError, unknown
 from papi.labels import candidate_shares
 from papi.methods import find_method
 from papi.parent import read_parent
-from papi.record import data_hash
 from papi.runfolder import RunFolder
 
 EPOCHS_SHARE = 0.25  # of the parent's epochs: its weights are a good start
@@ -152,11 +152,7 @@ def _shortened(config: RunConfig, epochs: int | None) -> RunConfig:
 
 def _require_same_data(path: Path, record: dict[str, Any], dataset: Dataset, candidates: np.ndarray) -> None:
     """Stop if the data are not those of the run: a decision would hit another image."""
-    same = candidates.shape == (len(dataset.images), len(dataset.class_names))
-    known = record["identity"].get("data_hash")
-    if same and known is not None and "parent" not in record:  # a child's hash has its parent's confidence in it
-        same = known == data_hash(dataset, candidates)
-    if not same:
+    if not same_data(record, dataset, candidates):
         raise UserError(
             f"the data of {path} have changed since it was trained: bring back those it was trained on, "
             "or train a new run on what there is now."

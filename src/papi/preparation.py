@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papi.config import CandidateKind, RunConfig
+from papi.config import CandidateKind, CandidatesConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data import sources
 from papi.data.dataset import Dataset, Progress, Report, refuse, silent
@@ -34,10 +34,21 @@ def settled(config: RunConfig, dataset: Dataset) -> RunConfig:
     """The config with what only the data can tell: the kind of candidate sets, and a network for features."""
     if config.network is None and dataset.kind == "features":
         config = replace(config, network="mlp")
-    if config.candidates.kind is not None or dataset.candidates is not None:
-        return config
-    kind: CandidateKind = "hierarchical" if config.data in sources.HIERARCHICAL else "uniform"
-    return replace(config, candidates=replace(config.candidates, kind=kind))
+    if config.candidates.kind is None and dataset.candidates is None:
+        kind: CandidateKind = "hierarchical" if config.data in sources.HIERARCHICAL else "uniform"
+        config = replace(config, candidates=replace(config.candidates, kind=kind))
+    _require_used(config.candidates)
+    return config
+
+
+def _require_used(sets: CandidatesConfig) -> None:
+    """Stop at a setting that candidate sets of this kind are not made with: it would do nothing."""
+    kind = sets.kind or "given with the data"
+    used = {"flip_rate": sets.kind is not None and sets.rate is not None, "noise_rate": sets.kind == "noisy"}
+    for name, counts in used.items():
+        if not counts and getattr(sets, name) != getattr(CandidatesConfig(), name):
+            option = f"--candidates.{name.replace('_', '-')}"
+            raise UserError(f"{option} does nothing for candidate sets that are {kind}: leave it out.")
 
 
 def candidate_sets(

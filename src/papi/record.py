@@ -1,6 +1,5 @@
 """What a run is and what it gave, as it is written into its folder."""
 
-import hashlib
 import platform
 import subprocess
 import sys
@@ -13,12 +12,11 @@ import torch
 
 from papi.config import NEUTRAL, RunConfig, to_dict
 from papi.data.dataset import Dataset
+from papi.data.digest import data_hash
 from papi.metrics import CRITERIA
 from papi.parent import Parent
 from papi.runfolder import RunFolder
 from papi.selection import Pick
-
-_HASHED_BYTES = 2**31  # of pixels: some seconds
 
 
 def identity_of(
@@ -28,19 +26,6 @@ def identity_of(
     options = {name: list(value) if isinstance(value, tuple) else value for name, value in method_config.items()}
     settings = {name: value for name, value in to_dict(config).items() if name not in NEUTRAL or value != NEUTRAL[name]}
     return settings | {"option": options, "data_hash": data_hash(dataset, candidates)}
-
-
-def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
-    """What tells these sets, samples and labels from others. Of more than two gigabytes, every n-th image counts."""
-    content = hashlib.sha256(np.packbits(candidates).tobytes())
-    for images in (dataset.images, dataset.test_images):
-        if images is not None:
-            for image in images[:: 1 + images.nbytes // _HASHED_BYTES]:  # one at a time: they may lie on disk
-                content.update(image.tobytes())
-    for known in (dataset.labels, dataset.test_labels, dataset.initial_confidence):
-        if known is not None:
-            content.update(known.tobytes())
-    return content.hexdigest()
 
 
 def begin(

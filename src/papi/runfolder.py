@@ -145,7 +145,9 @@ class RunFolder:
         try:
             return read_npz(file)
         except (OSError, ValueError) as error:
-            raise UserError(f"{file} cannot be read ({error}). Train the run again in a new folder.") from error
+            raise UserError(
+                f"{file} cannot be read ({error}). `papi doctor {file.parent}` says what can be done."
+            ) from error
 
     def _write_json(self, file: Path, values: dict[str, Any]) -> None:
         self._write_bytes(file, (json.dumps(values, indent=2) + "\n").encode())
@@ -165,7 +167,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         values = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} is damaged ({error}). Train the run again in a new folder with --out.") from error
+        raise UserError(f"{file} is damaged ({error}). `papi doctor {file.parent}` says what can be done.") from error
     if not isinstance(values, dict):
-        raise UserError(f"{file} is damaged (no JSON object). Train the run again in a new folder with --out.")
+        raise UserError(f"{file} is damaged (no JSON object). `papi doctor {file.parent}` says what can be done.")
     return values

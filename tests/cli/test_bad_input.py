@@ -2,6 +2,7 @@
 
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +53,10 @@ CASES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "candidate twice": (write_table(ROWS + "d.png,cat|cat,\n"), "line 5 lists the candidate 'cat' twice"),
     "truth outside": (write_table(ROWS + "d.png,cat,dog\n"), "line 5: the true label 'dog' is not among the"),
     "file twice": (write_table(ROWS + "a.png,cat,\n"), "line 5 is about 'a.png', as is"),
-    "no rows": (write_table(HEAD), "has no usable rows"),
+    "no rows": (write_table(HEAD), "labels.csv has no usable rows"),
+    "semicolons": (write_table(ROWS.replace(",", ";")), "labels.csv, line 1 is one column, 'file_name;cand"),
+    "named pipe": (lambda f: (f / "images/b.png").unlink() or os.mkfifo(f / "images/b.png"),
+                   "line 3 names 'b.png', which is no regular file in images"),
     "one class": (write_table(HEAD + "a.png,cat,\nb.png,cat,\n"), "knows one class only"),
     "full sets": (write_table(HEAD + "a.png,cat|dog,\nb.png,cat|dog,\n"), "holds all 2 labels: nothing can be learnt"),
     "encoding": (write_table(ROWS + "d.png,kätzchen|dog,\n", "latin-1"), "labels.csv, line 5 is not UTF-8"),
@@ -93,6 +97,66 @@ def test_check_tells_the_same(case: str, place: Path, capsys: pytest.CaptureFixt
     assert message in capsys.readouterr().out
 
 
+NOT_UTF8 = pytest.mark.skipif(sys.platform != "linux", reason="the file system takes no such name")
+
+
+@NOT_UTF8
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"cat/bad\xff.png", r"images/cat/bad\xff.png"),
+        (b"cat/deep\xff/0.png", r"images/cat/deep\xff/0.png"),
+        (b"bad\xff/0.png", r"images/bad\xff"),
+    ],
+)
+def test_names_that_are_not_utf8(
+    name: bytes, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    published.write_images(Path("images"), ["cat/a.png", "dog/a.png", os.fsdecode(name)], 16)
+    message = f"{shown} has a name that is not UTF-8: rename it."
+    assert papi_exit_code("train", "--data", "images", "--out", "run") == 2
+    assert capsys.readouterr().err == f"papi: {message}\n"
+    assert papi_exit_code("check", "images") == 2
+    said = capsys.readouterr().out
+    assert f"Problem: {message}" in said
+    assert "2 classes" in said
+    assert os.listdir() == ["images"]
+
+
+@NOT_UTF8
+def test_a_path_that_is_not_utf8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = os.fsdecode(b"bad\xff")
+    published.write_images(Path(folder), ["cat/a.png", "dog/a.png"], 16)
+    assert papi_exit_code("train", "--data", f"./{folder}", "--out", "run") == 2
+    assert capsys.readouterr().err == "papi: bad\\xff has a name that is not UTF-8: rename it.\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (
+            "file_name,annotator,label,true_label\na.png,x,violet,violet\nb.png,x,rose,rose\n",
+            ("--candidates.votes", "at-least-9"),
+            "no label of labels.csv has 9 votes: the most is 1; give a smaller number to --candidates.votes.",
+        ),
+        (ROWS, ("--candidates.votes", "at-least-2"), "labels.csv has no votes: leave out --candidates.votes."),
+        (ROWS, ("--candidates.weigh-votes",), "labels.csv has no votes to weigh: leave out --candidates.weigh-votes."),
+    ],
+)
+def test_options_for_votes(
+    table: str, options: tuple[str, ...], message: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(table)(place)
+    arguments = ("--data", "images", "--candidates.file", "labels.csv", *options, "--out", "run")
+    assert papi_exit_code("train", *arguments) == 2
+    assert capsys.readouterr().err == f"papi: {message}\n"
+    assert not Path("run").exists()
+
+
 def test_different_numbers_of_rows_and_images(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez("mine.npz", images=np.zeros((4, 8, 8), np.uint8))
     options = ("--data", "mine.npz", "--candidates.file", "labels.csv", "--out", "run")
@@ -107,6 +171,8 @@ def test_different_numbers_of_rows_and_images(place: Path, capsys: pytest.Captur
         ("f.csv", "x,y,candidates\n1,2,a|b\n1,nan,a\n", "f.csv, line 3 has 'nan' in the column 'y'"),
         ("f.csv", "x,y,candidates\n1,2,a|b\n1,inf,a\n", "f.csv, line 3 has 'inf' in the column 'y'"),
         ("f.csv", "x,y,candidates\n1,2,a|b\n1,two,a\n", "f.csv, line 3 has 'two' in the column 'y'"),
+        ("f.csv", "x,y,candidates\n1,2,a|b\n1,-1e39,a\n", "f.csv, line 3 has '-1e39' in the column 'y'"),
+        ("f.csv", "x;y;candidates\n1,5;2;a|b\n", "f.csv, line 1 is one column, 'x;y;candidates'"),
         ("f.csv", "candidates\na|b\n", "f.csv has no columns of features"),
         ("f.csv", "x,candidates\n", "f.csv has no usable rows"),
         ("f.csv", "x,candidates\n1,a|b\n", "f has one usable row only"),
@@ -141,6 +207,11 @@ def test_bad_feature_tables(
         (("--data", "digits", "--candidates.file", "x.csv", "--candidates.kind", "noisy"), "exclude each other"),
         (("--data", "digits", "--data.split", "test"), "digits has no published test images"),
         (("--data", "digits", "--network", "mlp"), "the network mlp takes features, and these data are images"),
+        (("--data", "digits", "--candidates.noise-rate", "0.3"), "--candidates.noise-rate does nothing for candidate"),
+        (
+            ("--data", "digits", "--candidates.kind", "uniform-sets", "--candidates.flip-rate", "0.3"),
+            "--candidates.flip-rate does nothing for candidate sets that are uniform-sets",
+        ),
         (("--data", "digits", "--device", "meta"), "--device meta is not supported"),
         (("--data", "digits", "--data.test-share", "1"), "--data.test-share must be a number in [0, 1)"),
     ],

@@ -1,5 +1,7 @@
 """`papi check`: what it says of good data, and that it collects all problems."""
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +53,55 @@ def test_all_problems_at_once(tmp_path: Path, say: Say) -> None:
     ):
         assert problem in said
     assert "4 problems found." in said
+
+
+def test_images_whose_rows_have_problems_do_have_rows(tmp_path: Path, say: Say) -> None:
+    published.write_images(tmp_path / "images", [f"{k}.png" for k in range(5)])
+    head = "file_name,candidates,label\n0.png,cat|dog,\n1.png,cat,\n"
+    arguments = (str(tmp_path / "images"), "--candidates.file", str(tmp_path / "labels.csv"))
+    for rows, left_out in (
+        ("", "3 images in"),
+        ("2.png,cat|cat,\n3.png,cat,dgo\n", "1 images in"),
+        ("2.png,cat|cat,\n3.png,,\n4.png,dog,dgo\n", None),
+        ("2.png,cat\n", None),  # nobody knows which file this row is about
+    ):
+        (tmp_path / "labels.csv").write_text(head + rows)
+        code, said = say(*arguments)
+        assert code == (2 if rows else 0)
+        assert "have no row in" in said if left_out else "have no row in" not in said
+        assert (left_out or "") in said
+
+
+def test_rows_with_problems_in_each_split(tmp_path: Path, say: Say) -> None:
+    for split in ("train", "test"):
+        published.write_images(tmp_path / split, ["0.png", "1.png", "2.png"])
+        text = "file_name,candidates,label\n0.png,cat|dog,cat\n1.png,dog,dgo\n"
+        (tmp_path / split / "metadata.csv").write_text(text)
+    code, said = say(str(tmp_path))
+    assert code == 2
+    assert "2 images in" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file system takes no such name")
+def test_an_image_that_no_table_can_name(tmp_path: Path, say: Say) -> None:
+    published.write_images(tmp_path, ["0.png", "1.png", os.fsdecode(b"bad\xff.png")])
+    (tmp_path / "metadata.csv").write_text("file_name,candidates\n0.png,cat|dog\n1.png,cat\n")
+    code, said = say(str(tmp_path))
+    assert code == 0
+    assert "1 images in" in said
+    assert r"bad\xff.png has a name that is not UTF-8: rename it." in said
+
+
+def test_numbers_too_large_are_found_without_a_warning(tmp_path: Path, say: Say) -> None:
+    (tmp_path / "f.csv").write_text("x,y,candidates\n1,2,a|b\n1e300,3,a\n4,inf,b\n5,6,b\n")
+    code, said = say(str(tmp_path / "f.csv"))
+    assert code == 2
+    assert "line 3 has '1e300' in the column 'x': features are finite numbers" in said
+    assert "2 problems found" in said
+    np.savez(tmp_path / "f.npz", features=np.array([[1, 2], [1e300, 3], [3, np.inf]]), candidates=np.eye(3))
+    code, said = say(str(tmp_path / "f.npz"))
+    assert "row 2 has 1e+300 in feature 1" in said
+    assert "2 problems found" in said
 
 
 def test_a_known_dataset_and_a_feature_table(tmp_path: Path, say: Say) -> None:

@@ -50,6 +50,7 @@ def test_the_order_ties_and_what_is_missing(tmp_path: Path, capsys: pytest.Captu
     assert "middle and equal tie by covering rate." in told
     assert "equal has not finished: 3 of 3 epochs are done." in told
     assert "same samples" not in told
+    assert told.endswith(f"Next: papi report {best} --open\n")
 
 
 def test_runs_judged_by_other_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,6 +77,12 @@ def test_what_choosing_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert criterion in told
     assert "0.00 points" in told
     assert "1.00" in told
+    assert "Next: papi train" in told.splitlines()[-1]
+
+
+def test_nothing_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert papi_exit_code("compare", write_run(tmp_path / "run").path) == 0
+    assert "--data.holdout 0.1" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_no_run_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,8 @@
 """`papi doctor` on whole, damaged and unfinished runs: what it says, its exit code, and that it changes nothing."""
 
 import json
+import re
+import shlex
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +16,7 @@ from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.errors import UserError
 from papi.runfolder import RunFolder, identity_hash
-from toy_data import make_toy_dataset
+from toy_data import make_toy_dataset, write_toy_npz
 
 CONFIG = RunConfig(data="toy", epochs=2, batch_size=48, device="cpu", threads=1, network="small", method="proden")
 
@@ -59,6 +61,33 @@ def test_a_whole_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for part in ("config:", "checkpoint.pt is whole", "2 of 2 epochs", "candidates.npz is whole",
                  "arrays.npz is whole", "model.safetensors is whole", "lock:        free", "complete"):  # fmt: skip
         assert part in said
+    assert said.endswith(f"Next: papi report {folder} --open\n")
+
+
+@pytest.mark.parametrize("out", [("--out", "first"), ("--out=first",), ()])
+def test_a_copy_is_advised_about_itself(
+    out: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is advised makes the copy whole, and leaves the run it was copied from alone."""
+    monkeypatch.chdir(tmp_path)
+    write_toy_npz(Path("toy.npz"))
+    words = ["train", "--data", "toy.npz", *out, "--epochs", "1", "--batch-size", "48", "--method", "proden"]
+    monkeypatch.setattr("sys.argv", ["papi", *words])  # what the run takes down
+    assert papi_exit_code(*words) == 0
+    (first,) = (file.parent for file in Path().rglob("summary.json"))
+    shutil.copytree(first, "a copy")
+    Path("a copy/model.safetensors").unlink()
+    before = content(first)
+    code, said = examine(Path("a copy"), capsys)
+    assert code == 1
+    advised = re.search(r"Delete summary.json; then `papi (.*)` makes", said)
+    assert advised is not None
+    Path("a copy/summary.json").unlink()
+    assert papi_exit_code(*shlex.split(advised[1])) == 0
+    assert content(first) == before
+    assert Path("a copy/model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
+    capsys.readouterr()
+    assert examine(Path("a copy"), capsys)[0] == 0
 
 
 def cut(name: str) -> None:

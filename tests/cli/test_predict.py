@@ -167,6 +167,30 @@ def test_what_cannot_be_read_is_listed_and_not_fatal(tmp_path: Path, capsys: Out
         assert says in said.err, says
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs named pipes, and a file system that takes any name")
+def test_pipes_and_names_that_are_not_utf8_are_listed(tmp_path: Path, capsys: Out) -> None:
+    model = write_model(tmp_path / "run")
+    given = images(2)
+    folder = tmp_path / "some"
+    folder.mkdir()
+    for name, image in zip((b"a.png", b"bad\xff.png"), given, strict=True):
+        Image.fromarray(image[0]).save(folder / os.fsdecode(name))
+    os.mkfifo(folder / "p.png")
+    (folder / "link.png").symlink_to("a.png")
+    (folder / "nowhere.png").symlink_to("nothing")
+    np.save(tmp_path / os.fsdecode(b"n\xff.npy"), given)
+    out = tmp_path / "out.csv"
+    paths = (folder, tmp_path / os.fsdecode(b"n\xff.npy"), folder / "p.png")
+    assert papi_exit_code("predict", model, *paths, "--out", out) == 0
+    require_same(rows(out.read_text()), papi.load(model).predict_proba(given[[0, 0]]))
+    said = capsys.readouterr().err
+    assert "5 could not be read" in said
+    assert said.count(f"{folder}/p.png is no regular file.") == 2
+    assert f"{folder}/nowhere.png does not exist." in said
+    for name in (r"some/bad\xff.png", r"n\xff.npy"):
+        assert f"{tmp_path}/{name} has a name that is not UTF-8: rename it." in said
+
+
 def test_features_that_are_not_numbers_are_listed(tmp_path: Path, capsys: Out) -> None:
     model = write_model(tmp_path / "run", "mlp", (2,))
     (tmp_path / "given.csv").write_text("a,b\n1,2\n3,x\n5\n7,8\n")
@@ -175,6 +199,20 @@ def test_features_that_are_not_numbers_are_listed(tmp_path: Path, capsys: Out) -
     assert [row["row"] for row in rows(said.out)] == ["0", "3"]
     assert "2 could not be read" in said.err
     assert "given.csv, row 1 has a feature that is not a finite number" in said.err
+
+
+@pytest.mark.parametrize("form", ["csv", "npy"])
+def test_features_too_large_are_listed_without_a_warning(tmp_path: Path, capsys: Out, form: str) -> None:
+    model = write_model(tmp_path / "run", "mlp", (2,))
+    path = tmp_path / f"given.{form}"
+    if form == "csv":
+        path.write_text("a,b\n1,2\n3,1e300\n")
+    else:
+        np.save(path, np.array([[1, 2], [3, 1e300]]))
+    assert papi_exit_code("predict", model, path) == 0
+    said = capsys.readouterr()
+    assert [row["row"] for row in rows(said.out)] == ["0"]
+    assert f"given.{form}, row 1 has a feature that is not a finite number" in said.err
 
 
 @pytest.mark.parametrize(

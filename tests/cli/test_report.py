@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from command import papi_exit_code
 from run_folders import write_run
 
 
@@ -21,6 +22,42 @@ def test_one_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert str(folder.path / "report.html") in done.stdout
     assert "Worth a second look" in (folder.path / "report.html").read_text(encoding="utf-8")
+    assert done.stdout.endswith(f"Next: open {folder.path / 'report.html'} in a browser\n")
+
+
+@pytest.mark.parametrize(("opens", "says"), [(True, "Next: decide the doubtful"), (False, "Next: open")])
+def test_the_browser(
+    opens: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(tmp_path / "run")
+    monkeypatch.setattr("webbrowser.open", lambda _: opens)
+    assert papi_exit_code("report", folder.path, "--open") == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith(says)
+
+
+def test_data_that_are_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--data-dir` helps with data known by name alone."""
+    folder = write_run(tmp_path / "run")
+    (tmp_path / "data-known.npz").unlink()
+    assert papi_exit_code("report", folder.path) == 0
+    said = capsys.readouterr().out
+    assert "in the folder where the run was trained, or put the data back where they were." in said
+    assert "--data-dir" not in said
+    record = folder.read_config() or {}
+    folder.write_config(record | {"config": record["config"] | {"data": "svhn"}})
+    assert papi_exit_code("report", folder.path, "--data-dir", tmp_path) == 0
+    assert "or name the folder of the dataset with --data-dir." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", "candidates.npz"])
+def test_what_can_be_mended(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "run")
+    (folder.path / name).write_bytes(b"PK")
+    assert papi_exit_code("report", folder.path) == 0
+    assert f"`papi doctor {folder.path}` says how to make it anew" in capsys.readouterr().out
+    (folder.path / name).unlink()
+    assert papi_exit_code("report", folder.path) == 0
+    assert f"`papi doctor {folder.path}` says how to make it anew" in capsys.readouterr().out
 
 
 def test_several_runs_and_what_is_missing(tmp_path: Path) -> None:
@@ -43,6 +80,7 @@ def test_no_run_is_one_sentence(tmp_path: Path, name: str, says: str) -> None:
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
+    (tmp_path / "no").write_text("a file, not a folder")
     done = report(folder.path, "--out", tmp_path / "no" / "such" / "page.html")
     assert done.returncode == 2
     assert "cannot be written" in done.stderr

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from command import papi_exit_code
 from papi.cli.watch import HEIGHT, curve
+from papi.lock import Lock
 from run_folders import write_run
 
 
@@ -22,17 +24,37 @@ def test_a_pipe_gets_the_state_of_now(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", epochs=5)
     folder.summary_file.unlink()
     folder.write_rows(folder.read_rows()[:2])
+    lock = Lock(folder.path)
     done = watch(folder.path)
     assert done.returncode == 0, done.stderr
     assert "2 of 5 epochs" in done.stdout
+    assert "s left" in done.stdout
+    assert "Nobody trains" not in done.stdout
     assert "resolved labels  36.0%" in done.stdout
+    lock.release()
+    done = watch(folder.path)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 5 epochs" in done.stdout
+    assert "s left" not in done.stdout
+    assert "Nobody trains in it now, and it has not finished. `papi train --data" in done.stdout
+    assert f"--method papi --out {folder.path}` continues it." in done.stdout
+
+
+def test_a_finished_run_in_a_pipe(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    assert watch(folder.path).stdout.endswith(f"Next: papi report {folder.path} --open\n")
 
 
 def test_no_run_is_one_sentence(tmp_path: Path) -> None:
     done = watch(tmp_path)
     assert done.returncode == 2
     assert "holds no run yet" in done.stderr
-    assert watch(write_run(tmp_path / "run").path, "--every", "0").returncode == 2
+
+
+@pytest.mark.parametrize("every", ["0", "-1", "nan", "inf", "1e30"])
+def test_seconds_that_are_none(tmp_path: Path, every: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert papi_exit_code("watch", write_run(tmp_path / "run").path, "--every", every) == 2
+    assert "--every must be more than 0 and at most 86400 seconds" in capsys.readouterr().err
 
 
 def test_a_terminal_is_redrawn_until_the_run_ends(tmp_path: Path) -> None:
@@ -40,10 +62,8 @@ def test_a_terminal_is_redrawn_until_the_run_ends(tmp_path: Path) -> None:
     rows, summary = folder.read_rows(), folder.read_summary() or {}
     folder.summary_file.unlink()
     folder.write_rows([])
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "papi", "watch", str(folder.path), "--every", "0.05"]
-    process = subprocess.Popen(command, stdout=follower, env=os.environ | {"TERM": "xterm", "COLUMNS": "100"})
-    os.close(follower)
+    lock = Lock(folder.path)
+    process, leader = watch_in_a_terminal(folder.path)
     seen = read_until(leader, "No epoch has ended yet")
     folder.write_rows(rows[:3])
     seen += read_until(leader, "3 of 4 epochs")
@@ -53,6 +73,29 @@ def test_a_terminal_is_redrawn_until_the_run_ends(tmp_path: Path) -> None:
     assert process.wait(timeout=30) == 0
     assert "mean confidence" in seen
     os.close(leader)
+    lock.release()
+
+
+def test_a_terminal_until_the_trainer_dies(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", epochs=4)
+    folder.summary_file.unlink()
+    folder.write_rows(folder.read_rows()[:3])
+    lock = Lock(folder.path)
+    process, leader = watch_in_a_terminal(folder.path)
+    read_until(leader, "s left")
+    lock.release()
+    read_until(leader, "it has not finished. `papi train")
+    assert process.wait(timeout=30) == 0
+    os.close(leader)
+
+
+def watch_in_a_terminal(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """The process, and what its terminal can be read from."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "papi", "watch", str(folder), "--every", "0.05"]
+    process = subprocess.Popen(command, stdout=follower, env=os.environ | {"TERM": "xterm", "COLUMNS": "100"})
+    os.close(follower)
+    return process, leader
 
 
 def read_until(terminal: int, text: str, seconds: float = 60) -> str:

@@ -154,6 +154,11 @@ BAD = {
     "cells": (HEAD + "b,cat\n", r"line 3 has 2 cells; the header has 3"),
     "open quote": (HEAD + 'b,"cat,dog\n', r"line 3 is not csv"),
     "nothing": ("", r"is empty"),
+    "header alone": ("file_name,candidates\n", r"labels.csv has no usable rows"),
+    "header of classes alone": ("file_name,cat,dog\n", r"labels.csv has no usable rows"),
+    "semicolons": ("file_name;candidates\na;cat|dog\n", r"line 1 is one column, .*must be separated by commas"),
+    "tabs": ("file_name\tcandidates\na\tcat|dog\n", r"line 1 is one column, .*must be separated by commas"),
+    "nameless class": ("file_name,cat,dog,\na,1,0,\n", r"labels.csv has a column without a name"),
     "split": ("file_name,candidates,split\na,cat|dog,tset\n", r"line 2: there is no split 'tset': did you mean 'test'"),
     "test row": ("file_name,candidates,split\na,cat|dog,test\n", r"line 2 is a test row without a true label"),
     "class column": ("file_name,cat,dog\na,1,0\nb,yes,0\n", r"line 3 has 'yes' in the column 'cat'"),
@@ -184,12 +189,32 @@ def test_wrong_encoding_names_the_line(tmp_path: Path) -> None:
         ('{"file_name": "b", "candidates": [null]}', "line 2 has candidates that are no list of labels"),
         ('{"file_name": "b", "candidates": []}', "line 2: its candidate set is empty"),
         ('{"file_name": "b"}', "line 2: its candidate set is empty"),
+        ('{"file_name": "b\\udcff", "candidates": ["cat"]}', "line 2 has half a character"),
+        ('{"file_name": "b", "candidates": ["cat\\ud83d"]}', "line 2 has half a character"),
     ],
 )
 def test_bad_json(line: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, json.dumps({"file_name": "a", "candidates": ["cat", "dog"]}) + f"\n{line}\n", "l.jsonl")
     with pytest.raises(UserError, match=message):
         read_annotations(path, Rules())
+
+
+def test_escapes_in_json_are_letters(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"file_name": "a", "candidates": ["k\\u00e4tzchen", "\\ud83d\\ude00"]}\n', "l.jsonl")
+    assert sets_of(path) == {"a": {"kätzchen", "😀"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "l.jsonl is empty: each line must be a JSON object"),
+        ("\n \n", "l.jsonl is empty"),
+        ("{\n[1]\n", "l.jsonl has no usable rows"),
+    ],
+)
+def test_json_without_rows(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        read_annotations(write(tmp_path, text, "l.jsonl"), Rules(report=lambda problem: None))
 
 
 def test_missing_truth_can_be_allowed_and_is_counted(tmp_path: Path) -> None:
@@ -207,8 +232,52 @@ def test_all_problems_can_be_collected(tmp_path: Path) -> None:
 
 
 def test_no_label_with_enough_votes(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"labels.csv, line 2: no label has enough votes"):
-        read_annotations(write(tmp_path, VOTES), Rules("at-least-3"))
+    with pytest.raises(UserError, match=r"labels.csv, line 8: no label has enough votes"):
+        read_annotations(write(tmp_path, VOTES + "c,ann,dog\n"), Rules("at-least-2"))
+    # The true label is none of the classes that are left; that is not what has to be said.
+    truth = "file_name,annotator,label,true_label\na,ann,cat,\na,bob,cat,\nb,ann,dog,dog\n"
+    with pytest.raises(UserError, match=r"labels.csv, line 4: no label has enough votes"):
+        read_annotations(write(tmp_path, truth), Rules("at-least-2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        (VOTES, 2),
+        ("file_name,annotator,label,true_label\na,ann,violet,violet\n", 1),
+        ("file_name,cat,dog\na,3,1\nb,0,2\n", 3),
+        ("file_name,cat,dog\na,1,1\nb,0,1\n", 1),
+    ],
+)
+def test_no_label_at_all_with_enough_votes(text: str, most: int, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"no label of .*labels.csv has 9 votes: the most is {most};"):
+        read_annotations(write(tmp_path, text), Rules("at-least-9"))
+
+
+def test_no_array_with_enough_votes(tmp_path: Path) -> None:
+    np.savez(tmp_path / "l.npz", counts=np.array([[3, 1], [0, 2]]))
+    with pytest.raises(UserError, match=r"no label of .*l.npz has 9 votes: the most is 3;"):
+        read_annotations(tmp_path / "l.npz", Rules("at-least-9"), by_name=False)
+
+
+@pytest.mark.parametrize("rule", ["at-least-2", "at-least-1", "vaguest"])
+def test_a_rule_for_votes_without_votes(rule: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"labels.csv has no votes: leave out --candidates.votes"):
+        read_annotations(write(tmp_path, HEAD), Rules(rule))
+    np.savez(tmp_path / "l.npz", candidates=np.eye(2))
+    with pytest.raises(UserError, match=r"l.npz has no votes: leave out --candidates.votes"):
+        read_annotations(tmp_path / "l.npz", Rules(rule), by_name=False)
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.float16, np.float64])
+def test_zero_and_one_of_any_type(kind: type, tmp_path: Path) -> None:
+    np.savez(tmp_path / "l.npz", candidates=np.eye(2, dtype=kind))
+    assert np.array_equal(read_annotations(tmp_path / "l.npz", Rules(), by_name=False).candidates, np.eye(2))
+    np.savez(tmp_path / "l.npz", counts=np.eye(2, dtype=kind))
+    assert np.array_equal(read_annotations(tmp_path / "l.npz", Rules(), by_name=False).candidates, np.eye(2))
+
+
+FRACTION = np.array([[1, 0, 1], [0, 1, 0], [1, 0.6, 0.6]])
 
 
 @pytest.mark.parametrize(
@@ -217,6 +286,19 @@ def test_no_label_with_enough_votes(tmp_path: Path) -> None:
         ({"candidate": np.ones((2, 2))}, "there is no array 'candidates': did you mean 'candidate'"),
         ({"candidates": np.ones(2)}, "N x K of 0 and 1 is needed"),
         ({"candidates": np.array([[1, 1], [0, 0]])}, "row 2: its candidate set is empty"),
+        ({"candidates": FRACTION}, r"l.npz: row 3 of candidates has 0.6: 0 and 1 are needed"),
+        ({"candidates": FRACTION * 2 // 1}, r"row 1 of candidates has 2.0: 0 and 1 are needed"),
+        ({"candidates": np.array([[1, 0], [np.nan, 1]])}, r"row 2 of candidates has nan: 0 and 1 are needed"),
+        ({"candidates": np.array([[1, 0], [1, -1]])}, r"row 2 of candidates has -1: 0 and 1 are needed"),
+        ({"counts": FRACTION}, r"row 3 of counts has 0.6: whole numbers of votes are needed"),
+        ({"counts": np.array([[1, 0], [np.nan, 1]])}, r"row 2 of counts has nan: whole numbers"),
+        ({"counts": np.array([[1, 0], [np.inf, 1]])}, r"row 2 of counts has inf: whole numbers"),
+        ({"counts": np.array([[1, 0], [3, -2]])}, r"row 2 of counts has -2: whole numbers"),
+        ({"candidates": np.eye(2), "class_names": np.array(["a", "a"])}, "l.npz names 'a' twice"),
+        ({"candidates": np.eye(2), "class_names": np.array(["a", " "])}, "name 2 of the class_names .* is ' '"),
+        ({"candidates": np.eye(2), "class_names": np.array(["a\udcff", "b"])}, r"name 1 of .* is 'a\\udcff'"),
+        ({"candidates": np.eye(2), "class_names": np.array("ab")}, "class_names .* a list of texts is needed"),
+        ({"candidates": np.eye(2), "class_names": np.array([b"a", b"b"])}, "class_names .* a list of texts is needed"),
         ({"candidates": np.ones((2, 2)), "labels": np.array([0, 5])}, "row 2 of labels of .* is 5"),
         (
             {"candidates": np.ones((2, 2)), "file_names": np.array(["a"])},

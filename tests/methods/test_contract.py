@@ -306,7 +306,8 @@ class TestWhatPeopleRead:
         page = capsys.readouterr().out
         for field in dataclasses.fields(METHODS[name].Config):
             (line,) = [line for line in page.splitlines() if line.startswith(f"│ {field.name} ")]
-            assert line.rstrip("│ ").count("│") == 3, f"{field.name} is not explained"
+            explained = line.rstrip("│ ").rpartition("│")[2]
+            assert len(explained) > 20, f"{field.name} is not explained"
 
     @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
     def test_page_of_the_documentation(self, page: Path) -> None:

@@ -321,5 +321,5 @@ def test_goes_on_bit_by_bit_after_a_save(pause: tuple[int, int]) -> None:
 
 
 def test_an_empty_queue_is_refused() -> None:
-    with pytest.raises(UserError, match="queue must be 1 or more; got 0"):
+    with pytest.raises(UserError, match="queue must be above 0; got 0"):
         PiCOConfig(queue=0)

@@ -352,5 +352,5 @@ def test_options() -> None:
     assert not VALEN.needs_truth(VALENConfig())
     assert make_method().views == ("weak",)
     assert make_method(view="plain").views == ("plain",)
-    with pytest.raises(UserError, match="must be zero or more; got -1 and 3"):
+    with pytest.raises(UserError, match="warmup_epochs must be 0 or more; got -1"):
         VALENConfig(warmup_epochs=-1)

@@ -62,6 +62,8 @@ def evaluate(
     warning = None if other else _warning(folder, record, config, dataset)
     if warning:
         console.print(f"Warning: {warning}", soft_wrap=True)
+    for note in dataset.notes if other else ():  # of the run's own data they were told when it began
+        console.print(f"Note: {printable(note)}", soft_wrap=True)
     what = ("samples" if dataset.kind == "features" else "images") + (f" of {dataset.name}" if other else "")
     right = accuracy(predicted, labels)
     console.print(f"Test accuracy {right:.2%} on {len(predicted):,} {what}", style="bold", soft_wrap=True)
@@ -107,7 +109,7 @@ def _labelled(dataset: "Dataset", other: bool) -> tuple["np.ndarray", "np.ndarra
 
 def _warning(folder: "RunFolder", record: dict[str, Any], config: "RunConfig", dataset: "Dataset") -> str | None:
     """What to know if the data are not, or not surely, those that the run was trained on."""
-    from papi.report.reading import same_data
+    from papi.data.digest import same_data
 
     try:
         candidates = folder.read_arrays(folder.candidates_file)["candidates"]

@@ -121,12 +121,14 @@ def _rows(
     classes: list[str],
 ) -> list[tuple[object, ...]]:
     """A row for each training image, in their order."""
+    from papi.data.tables import join_labels
+
     return [
         (
             i,
             str(files[i]),
             str(places[i]),
-            "|".join(classes[k] for k in candidates[i].nonzero()[0]),
+            join_labels([classes[k] for k in candidates[i].nonzero()[0]]),
             classes[found.label[i]],
             f"{found.confidence[i]:.6f}",
             f"{found.margin[i]:.6f}",

@@ -52,13 +52,11 @@ def methods(name: str | None = None, /) -> None:
         own = [used.get(field.name, "")] if used else []
         table.add_row(field.name, _as_typed(field.default), *own, Text(texts.get(field.name, "")))
     console.print(table)
-    if used:
-        console.print(
-            f"Without --preset paper, `papi train` uses what stands in its column (there for images and {epochs} "
-            "epochs), and the defaults for the rest."
-        )
-    else:
-        console.print("Without --preset paper, `papi train` uses these defaults.")
+    short = f"what stands in its column (there for images and {epochs} epochs), and the defaults for the rest"
+    console.print(
+        f"`papi train` uses the preset quick: {short if used else 'these defaults'}. "
+        "--preset paper uses the released settings."
+    )
 
 
 def _used_by_train(name: str, kind: "type[Method]") -> tuple[dict[str, str], int]:

@@ -1,11 +1,13 @@
 """Candidate sets as arrays: the form all of them are brought to, and the .npz files that hold it already."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from papi.data.votes import least_votes
+from papi.data.tables import is_utf8
+from papi.data.votes import least_votes, refuse_rule, require_votes
 from papi.errors import UserError, unknown
 from papi.npz import read_npz
 
@@ -25,10 +27,11 @@ class Annotations:
     file_names: tuple[str, ...] | None = None  # None: rows are in the order of the images
     votes: np.ndarray | None = None  # (N, K), how many annotators named each label
     notes: tuple[str, ...] = ()
+    named: frozenset[str] | None = frozenset()  # files of all rows, also of rows with problems; None: not all are known
 
     def followed_by(self, other: "Annotations") -> "Annotations":
         """The rows of both, which know the same classes."""
-        both = (self.votes, other.votes)
+        both, named = (self.votes, other.votes), (self.named, other.named)
         return replace(
             self,
             where=self.where + other.where,
@@ -38,6 +41,7 @@ class Annotations:
             file_names=None if self.file_names is None else self.file_names + (other.file_names or ()),
             votes=None if both[0] is None or both[1] is None else np.concatenate((both[0], both[1])),
             notes=self.notes + other.notes,
+            named=None if named[0] is None or named[1] is None else named[0] | named[1],
         )
 
     def taking(self, rows: np.ndarray) -> "Annotations":
@@ -54,15 +58,13 @@ class Annotations:
 
 def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, ...] | None, rule: str) -> Annotations:
     """From `candidates` (0/1) or `counts` (votes), N x K, and what else the arrays of a file say of the rows."""
-    counts = arrays.get("counts", arrays.get("candidates"))
-    if counts is None:
-        raise UserError(f"{path} lacks an array: {unknown('array', 'candidates', arrays)}")
-    if counts.ndim != 2 or counts.dtype.kind not in "biuf" or (counts < 0).any():
-        raise UserError(
-            f"the candidates of {path} are {counts.dtype} of shape {counts.shape}: N x K of 0 and 1 is needed."
-        )
-    names = tuple(str(name) for name in arrays["class_names"]) if "class_names" in arrays else classes
-    names = names or tuple(str(k) for k in range(counts.shape[1]))
+    counts = _checked_counts(arrays, path)
+    voted = "counts" in arrays
+    if voted:
+        require_votes(int(counts.max(initial=0)), rule, str(path))
+    else:
+        refuse_rule(rule, str(path))
+    names = class_names(arrays, path) or classes or tuple(str(k) for k in range(counts.shape[1]))
     if len(names) != counts.shape[1]:
         raise UserError(f"{path} has {counts.shape[1]} columns of candidates for {len(names)} classes.")
     if classes is not None and names != classes:
@@ -87,8 +89,51 @@ def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, .
         else checked_labels(labels, count, len(names), f"labels of {path}", least=-1),
         np.zeros(count, bool) if split is None else split == "test",
         None if files is None else tuple(str(name) for name in files),
-        counts if counts.max(initial=0) > 1 else None,
+        counts if voted else None,
     )
+
+
+def _checked_counts(arrays: dict[str, np.ndarray], path: Path) -> np.ndarray:
+    """`counts` (votes) if there are any, else `candidates` (0/1)."""
+    name = "counts" if "counts" in arrays else "candidates"
+    if name not in arrays:
+        raise UserError(f"{path} lacks an array: {unknown('array', name, arrays)}")
+    counts = arrays[name]
+    needed = "0 and 1" if name == "candidates" else "whole numbers of votes"
+    if counts.ndim != 2 or counts.dtype.kind not in "biuf":
+        raise UserError(
+            f"the {name} of {path} are {counts.dtype} of shape {counts.shape}: N x K of {needed} is needed."
+        )
+    if name == "candidates":
+        fits = (counts == 0) | (counts == 1)
+    else:
+        fits = np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))
+    if not fits.all():
+        row, column = np.argwhere(~fits)[0]
+        raise UserError(f"{path}: row {row + 1} of {name} has {counts[row, column]}: {needed} are needed.")
+    return counts
+
+
+def class_names(arrays: dict[str, np.ndarray], path: Path) -> tuple[str, ...] | None:
+    """The names of the classes in the arrays of a file; None if it does not name them."""
+    given = arrays.get("class_names")
+    if given is None:
+        return None
+    if given.ndim != 1 or not len(given) or given.dtype.kind not in "Uiu":
+        raise UserError(f"class_names of {path} are {given.dtype} of shape {given.shape}: a list of texts is needed.")
+    names = tuple(str(name) for name in given)
+    require_distinct(names, str(path))
+    for number, name in enumerate(names, 1):
+        if not name.strip() or not is_utf8(name):
+            raise UserError(f"name {number} of the class_names of {path} is {name!r}: a text in UTF-8 is needed.")
+    return names
+
+
+def require_distinct(names: Sequence[str], where: str) -> None:
+    """Stop if a class is named twice."""
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise UserError(f"{where} names {twice!r} twice.")
 
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:

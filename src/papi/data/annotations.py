@@ -15,7 +15,7 @@ import numpy as np
 from papi.data.annotation_arrays import SPLITS, Annotations, from_arrays, load_npz
 from papi.data.dataset import Report, refuse
 from papi.data.tables import Row, Table, read_table, split_labels, write_table
-from papi.data.votes import agreed, least_votes
+from papi.data.votes import agreed, least_votes, refuse_rule, require_votes
 from papi.errors import UserError, unknown
 
 _LOOK_AHEAD = 1000  # rows in which a table with a column for each class must show itself as one
@@ -48,12 +48,20 @@ def read_annotations(
 ) -> Annotations:
     """The candidate sets in a file. `classes` are known beforehand or found in the file; `by_name` wants file names."""
     if path.suffix.lower() == ".npz":
-        found = checked(from_arrays(load_npz(path), path, classes, rules.votes), rules)
+        arrays = from_arrays(load_npz(path), path, classes, rules.votes)
+        found = replace(checked(arrays, rules), named=frozenset(arrays.file_names or ()))
     else:
-        table = read_table(path, rules.report)
+        unread: list[str] = []
+
+        def report(problem: str) -> None:
+            unread.append(problem)
+            rules.report(problem)
+
+        table = read_table(path, report)
         if by_name:
             table.require("file_name")
-        found = from_table(table, rules, classes)
+        names = frozenset(_text(row, "file_name") or "" for row in table.rows)
+        found = replace(from_table(table, rules, classes), named=None if unread else names)
     if by_name and found.file_names is None:
         raise UserError(f"{path} has no file_names: give the file of each row, in the order of the candidates.")
     return found
@@ -61,14 +69,18 @@ def read_annotations(
 
 def from_table(table: Table, rules: Rules, classes: tuple[str, ...] | None = None) -> Annotations:
     """The candidate sets of a table in any of its forms."""
-    entries: Iterable[_Entry]
+    if not table.rows:
+        raise UserError(f"{table.path} has no usable rows: write one for each sample.")
     if "annotator" in table.columns:
-        entries = _vote_entries(table, rules.votes, rules.report)
+        entries = list(_vote_entries(table, rules.votes, rules.report))
     elif "candidates" in table.columns:
-        entries = _list_entries(table, rules.report)
+        refuse_rule(rules.votes, str(table.path))
+        entries = list(_list_entries(table, rules.report))
     else:
-        entries = _column_entries(table, rules.votes, rules.report)
+        entries = list(_column_entries(table, rules.votes, rules.report))
         classes = classes or tuple(name for name in table.columns if name not in RESERVED)
+    most = max((count for entry in entries for count in entry.votes.values()), default=0)
+    require_votes(most, rules.votes, str(table.path))
     return checked(_encode(table, entries, classes, rules.report), rules)
 
 
@@ -144,6 +156,8 @@ def _column_entries(table: Table, rule: str, report: Report) -> Iterator[_Entry]
     names = [name for name in table.columns if name not in RESERVED]
     if len(names) < 2 or not any(_counts(row, names) for row in table.rows[:_LOOK_AHEAD]):
         table.require("candidates")  # a column of other things is a misspelt name, not a class
+    if "" in names:
+        raise UserError(f"{table.path} has a column without a name: name its class, or take it out.")
     least = least_votes(rule, str(table.path))
     for row in table.rows:
         counts = _counts(row, names)
@@ -164,7 +178,9 @@ def _encode(table: Table, entries: Iterable[_Entry], classes: tuple[str, ...] | 
     place = {name: k for k, name in enumerate(classes)}
     good: list[_Entry] = []
     for entry in usable:
-        named = [*entry.candidates, *([entry.label] if entry.label else [])]
+        # A training row without candidates is refused for that, whatever its label is.
+        label = entry.label if entry.candidates or entry.split == "test" else None
+        named = [*entry.candidates, *([label] if label else [])]
         stranger = next((label for label in named if label not in place), None)
         if stranger is None:
             good.append(entry)
@@ -182,7 +198,7 @@ def _encode(table: Table, entries: Iterable[_Entry], classes: tuple[str, ...] | 
         where=tuple(entry.where for entry in good),
         class_names=classes,
         candidates=candidates,
-        labels=np.array([place[entry.label] if entry.label else -1 for entry in good], np.int64),
+        labels=np.array([place.get(entry.label, -1) if entry.label else -1 for entry in good], np.int64),
         test=np.array([entry.split == "test" for entry in good], bool),
         file_names=tuple(entry.file_name or "" for entry in good) if "file_name" in table.columns else None,
         votes=votes if "annotator" in table.columns or votes.max(initial=0) > 1 else None,

@@ -11,11 +11,14 @@ from papi.data.matfiles import read_partial_mat
 from papi.data.tables import Row, Table
 from papi.errors import UserError
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 def read_feature_mat(path: Path, report: Report) -> Dataset:
     """A .mat file with `data`, `partial_target` and, optionally, `target`."""
-    features, candidates, labels = read_partial_mat(path)
-    require_finite(features, str(path), report)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite and is reported
+        features, candidates, labels = read_partial_mat(path)
+    features = finite_features(features, str(path), report)
     names = tuple(str(k) for k in range(candidates.shape[1]))
     return without_empty_classes(Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates))
 
@@ -48,14 +51,19 @@ def table_features(table: Table, report: Report) -> np.ndarray:
     return features.astype(np.float32)
 
 
-def require_finite(features: np.ndarray, where: str, report: Report) -> None:
-    """Report each row with a value that is not a number or not finite."""
-    for row in np.flatnonzero(~np.isfinite(features).all(1)):
-        column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
+def finite_features(features: np.ndarray, where: str, report: Report) -> np.ndarray:
+    """As float32. Each row with a value that is not a number, or not finite in float32, is reported."""
+    with np.errstate(over="ignore"):
+        small = np.ascontiguousarray(features, np.float32)
+    finite = np.isfinite(small)
+    faults = np.flatnonzero(~finite.all(1))
+    for row in faults:
+        column = int(finite[row].argmin())
         report(
             f"{where}, row {row + 1} has {features[row, column]} in feature {column + 1}: "
             "fill it in or take the row out."
         )
+    return np.where(finite, small, np.float32(np.nan)) if len(faults) else small  # statistics stumble over infinity
 
 
 def _number(row: Row, column: str, report: Report) -> float:
@@ -64,6 +72,7 @@ def _number(row: Row, column: str, report: Report) -> float:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = np.nan
-    if not np.isfinite(number):
-        report(f"{row.where} has {value!r} in the column {column!r}: features are finite numbers.")
+    if not abs(number) <= _LARGEST:
+        report(f"{row.where} has {value!r} in the column {column!r}: features are finite numbers of 32 bits.")
+        return np.nan
     return number

@@ -1,6 +1,7 @@
 """What people bring to a trained model: image files, folders, arrays, tables; read part by part, never all at once."""
 
 import csv
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +16,10 @@ import numpy as np
 
 from papi.data.annotations import RESERVED
 from papi.data.dataset import Report
-from papi.data.folders import image_names
+from papi.data.folders import image_names, misnamed
 from papi.data.images import ImageError, Target, decode
 from papi.data.readers import as_image_array
+from papi.data.tables import is_utf8
 from papi.errors import UserError
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv",)
@@ -65,9 +67,12 @@ def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report:
     with ThreadPoolExecutor() as pool:  # Pillow decodes beside Python's lock
         pending: list[Path] = []
         for path in paths:
+            if not is_utf8(str(path)):
+                report(misnamed(path))
+                continue
             reader = _reader(path)
             if reader is None:
-                files: Iterator[Path] = (path / name for name in image_names(path)) if path.is_dir() else iter([path])
+                files = _image_files(path, report)
                 while batch := list(islice(files, size - len(pending))):
                     pending += batch
                     if len(pending) == size:
@@ -78,6 +83,20 @@ def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report:
             pending = []
             yield from _rows(path, reader, shape, size, report)
         yield from _decoded(pending, shape, pool, report)
+
+
+def _image_files(path: Path, report: Report) -> Iterator[Path]:
+    """The images below a folder, or the one at a path; what is not even worth trying is reported.
+
+    Files are looked at here, and not where they are decoded: there, threads would wait for each other at every look.
+    """
+    for file in (path / name for name in image_names(path)) if path.is_dir() else (path,):
+        if not is_utf8(str(file)):
+            report(misnamed(file))
+        elif not os.path.isfile(file) and os.path.exists(file):
+            report(f"{file} is no regular file.")  # to open a named pipe is to wait, perhaps for ever
+        else:
+            yield file
 
 
 def _rows(path: Path, reader: Reader, shape: tuple[int, ...], size: int, report: Report) -> Iterator[Part]:
@@ -181,7 +200,7 @@ def _read_csv(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndar
             if len(used) != shape[0]:
                 raise UserError(f"{path} has {len(used)} columns of features: this model takes {shape[0]}.")
             while rows := list(islice((row for row in reader if row), size)):
-                yield np.array([[_number(row, k) for k in used] for row in rows], np.float32)
+                yield np.array([[_number(row, k) for k in used] for row in rows])
         except (csv.Error, UnicodeDecodeError) as error:
             raise UserError(f"{path}, line {reader.line_num + 1} is not csv in UTF-8 ({error}).") from error
 
@@ -200,7 +219,8 @@ def _fitting(
     if len(shape) == 3:
         samples = as_image_array(array, f"the images of {path}")
     elif array.ndim == 2 and array.dtype.kind in "biuf":
-        samples = array.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite and is left out
+            samples = array.astype(np.float32, copy=False)
     else:
         raise UserError(f"{path} is {array.dtype} of shape (N, …) {array.shape[1:]}: this model takes (N, {shape[0]}).")
     if samples.shape[1:] != shape:

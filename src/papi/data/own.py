@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from papi.data.annotation_arrays import Annotations, checked_labels, from_arrays, load_npz
+from papi.data.annotation_arrays import Annotations, checked_labels, class_names, from_arrays, load_npz
 from papi.data.annotations import Rules, checked, from_table, read_annotations
 from papi.data.dataset import Dataset, Progress, Report, refuse, silent
-from papi.data.features import read_feature_mat, require_finite, table_features
+from papi.data.features import finite_features, read_feature_mat, table_features
+from papi.data.folders import misnamed
 from papi.data.image_folder import load_annotated, load_by_class, own_recipe
 from papi.data.readers import as_image_array
-from papi.data.tables import read_table
-from papi.data.votes import vote_shares
+from papi.data.tables import is_utf8, read_table
+from papi.data.votes import refuse_rule, vote_shares
 from papi.errors import UserError, unknown
 
 
@@ -35,6 +36,8 @@ class Reading:
 
 def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progress = silent) -> Dataset:
     """A dataset from what lies at a path, not yet measured and without a held-out part."""
+    if not is_utf8(str(path)):
+        raise UserError(misnamed(path))
     if path.is_dir():
         rules = how.rules(report)
         annotated = load_annotated(
@@ -45,7 +48,10 @@ def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progre
             report,
             progress,
         )
-        return load_by_class(path, how.size, report, progress) if annotated is None else _with_sets(*annotated, how)
+        if annotated is not None:
+            return _with_sets(*annotated, how)
+        refuse_votes(str(path), how)
+        return load_by_class(path, how.size, report, progress)
     if not path.exists():
         raise UserError(f"{path} does not exist: give a dataset by name, a folder of images, or a file.")
     readers = {".npz": _load_arrays, ".mat": _load_mat, ".csv": _load_table, ".parquet": _load_table}
@@ -58,7 +64,10 @@ def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progre
         return annotate(dataset, how, report)
     if found is None and dataset.labels is None and dataset.candidates is None:
         raise UserError(f"{path} has neither candidates nor labels: add them, or give --candidates.file FILE.")
-    return dataset if found is None else _with_sets(dataset, found, how)
+    if found is not None:
+        return _with_sets(dataset, found, how)
+    refuse_votes(str(path), how)
+    return dataset
 
 
 def annotate(dataset: Dataset, how: Reading, report: Report = refuse) -> Dataset:
@@ -79,9 +88,9 @@ def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
     """A dataset whose images are in the order of the rows, with what the rows say."""
     labels, notes = _complete_labels(found)
     confidence = None
-    if how.weigh_votes:
-        if found.votes is None:
-            raise UserError(f"{found.source} has no votes to weigh: leave out --candidates.weigh-votes.")
+    if found.votes is None:
+        _refuse_weighing(found.source, how)
+    elif how.weigh_votes:
         confidence = vote_shares(found.votes, found.candidates)
     whole = replace(
         dataset,
@@ -99,6 +108,17 @@ def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
     tests = dataset.images[first:] if found.test[first:].all() else dataset.images[found.test]
     kept = whole.taking(np.flatnonzero(~found.test))
     return replace(kept, test_images=tests, test_labels=found.labels[found.test])
+
+
+def refuse_votes(where: str, how: Reading) -> None:
+    """Options about votes are not for data without any."""
+    refuse_rule(how.votes, where)
+    _refuse_weighing(where, how)
+
+
+def _refuse_weighing(source: str, how: Reading) -> None:
+    if how.weigh_votes:
+        raise UserError(f"{source} has no votes to weigh: leave out --candidates.weigh-votes.")
 
 
 def _complete_labels(found: Annotations) -> tuple[np.ndarray | None, tuple[str, ...]]:
@@ -123,8 +143,10 @@ def _load_arrays(path: Path, how: Reading, report: Report) -> tuple[Dataset, Ann
     kind = "features" if "features" in arrays else "images"
     if kind not in arrays:
         raise UserError(f"{path} lacks an array: {unknown('array', 'images', arrays)}")
+    if {"features", "images"} <= arrays.keys():
+        raise UserError(f"{path} has both features and images: leave one out.")
     samples = _samples(arrays[kind], kind, path, report)
-    names = tuple(str(name) for name in arrays.get("class_names", ()))
+    names = class_names(arrays, path) or ()
     found = None
     if {"candidates", "counts"} & arrays.keys():
         found = checked(from_arrays(arrays, path, names or None, how.votes), how.rules(report))
@@ -139,23 +161,40 @@ def _load_arrays(path: Path, how: Reading, report: Report) -> tuple[Dataset, Ann
         dataset = replace(dataset, recipe=own_recipe(*samples.shape[2:]))
     if labels is not None:
         dataset = replace(dataset, labels=checked_labels(labels, len(samples), len(names), f"labels of {path}"))
-    if f"test_{kind}" in arrays:
-        tests = _samples(arrays[f"test_{kind}"], f"test_{kind}", path, report)
-        test_labels = arrays.get("test_labels")
-        if test_labels is not None:
-            test_labels = checked_labels(test_labels, len(tests), len(names), f"test_labels of {path}")
-        dataset = replace(dataset, test_images=tests, test_labels=test_labels)
-    return dataset, found
+    return _with_tests(dataset, arrays, path, report), found
+
+
+def _with_tests(dataset: Dataset, arrays: dict[str, np.ndarray], path: Path, report: Report) -> Dataset:
+    """With the test samples of an .npz, if it has any."""
+    kind = f"test_{dataset.kind}"
+    labels = arrays.get("test_labels")
+    if kind not in arrays:
+        if labels is not None:
+            raise UserError(f"{path} has test_labels without samples: {unknown('array', kind, arrays)}")
+        return dataset
+    tests = _samples(arrays[kind], kind, path, report)
+    if tests.shape[1:] != dataset.images.shape[1:]:
+        raise UserError(
+            f"{kind} of {path} are of shape {tests.shape[1:]} and {dataset.kind} of {dataset.images.shape[1:]}: "
+            "they must agree."
+        )
+    if labels is None:
+        note = f"{kind} of {path} have no test_labels: nothing is measured on them."
+        return replace(dataset, test_images=tests, notes=(*dataset.notes, note))
+    labels = checked_labels(labels, len(tests), len(dataset.class_names), f"test_labels of {path}")
+    return replace(dataset, test_images=tests, test_labels=labels)
 
 
 def _samples(array: np.ndarray, kind: str, path: Path, report: Report) -> np.ndarray:
     """Images or features of an .npz in the shape the rest works with."""
     if kind.endswith("images"):
-        return as_image_array(array, f"{kind} of {path}")
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        images = as_image_array(array, f"{kind} of {path}")
+        if 0 in images.shape[1:]:
+            raise UserError(f"{kind} of {path} have shape {array.shape}: height and width are needed.")
+        return images
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "biuf":
         raise UserError(f"{kind} of {path} are {array.dtype} of shape {array.shape}: (N, d) numbers are needed.")
-    require_finite(array, f"{path}, {kind}", report)
-    return np.ascontiguousarray(array, np.float32)
+    return finite_features(array, f"{path}, {kind}", report)
 
 
 def _load_mat(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:

@@ -9,7 +9,7 @@ from papi.data import readers
 from papi.data.dataset import Dataset, Progress, Report, ViewRecipe, refuse, silent
 from papi.data.features import without_empty_classes
 from papi.data.mini_imagenet import find_mini_imagenet, read_mini_imagenet
-from papi.data.own import Reading, annotate, load_own
+from papi.data.own import Reading, annotate, load_own, refuse_votes
 from papi.data.published import Remote, Source, feature_source, holding, inside_package, quickly
 from papi.data.readers import Arrays
 from papi.errors import UserError, unknown
@@ -191,8 +191,13 @@ def load(
     """A dataset by name, or from a folder or file of one's own, ready to train on."""
     if data in SOURCES:
         dataset = load_known(data, data_dir, how, progress)
-        dataset = dataset if how.annotations is None else annotate(dataset, how, report)
+        if how.annotations is None:
+            refuse_votes(data, how)
+        else:
+            dataset = annotate(dataset, how, report)
     elif Path(data).exists() or Path(data).suffix or "/" in data:
+        if how.split != "train":
+            raise UserError(f"--data.split is for known datasets; {data} is your own: leave it out.")
         dataset = load_own(Path(data), how, report, progress)
     else:
         raise unknown("dataset", data, [*SOURCES, "a path to your own data"])

@@ -88,6 +88,15 @@ def split_labels(cell: Any) -> list[str] | None:
     return [str(label).strip() if isinstance(label, int) else label for label in labels]
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written. Names of files, and escapes in JSON, may hold what stands for no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_text(path: Path) -> str:
     """A file as text. UTF-8 is asked for, with or without a byte-order mark."""
     try:
@@ -127,6 +136,8 @@ def _read_csv(path: Path, report: Report) -> Table:
 
 def _columns(cells: list[str], where: str) -> tuple[str, ...]:
     names = tuple(cell.strip() for cell in cells)
+    if len(names) == 1 and any(separator in names[0] for separator in ";\t"):
+        raise UserError(f"{where} is one column, {names[0]!r}: columns must be separated by commas.")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UserError(f"{where} names the column {twice[0]!r} twice.")
@@ -134,9 +145,12 @@ def _columns(cells: list[str], where: str) -> tuple[str, ...]:
 
 
 def _read_jsonl(path: Path, report: Report) -> Table:
+    text = read_text(path)
+    if not text.strip():
+        raise UserError(f"{path} is empty: each line must be a JSON object.")
     rows: list[Row] = []
     # Not splitlines(): names may hold other characters that count as line ends there.
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         where = f"{path}, line {number}"
         if not line.strip():
             continue
@@ -145,10 +159,14 @@ def _read_jsonl(path: Path, report: Report) -> Table:
         except (ValueError, RecursionError) as error:
             report(f"{where} is not JSON ({error}).")
             continue
-        if isinstance(record, dict):
-            rows.append(Row(where, record))
-        else:
+        if not isinstance(record, dict):
             report(f'{where} is not a JSON object: write {{"file_name": …, "candidates": […]}}.')
+        elif "\\u" in line and not is_utf8(json.dumps(record, ensure_ascii=False)):
+            report(f"{where} has half a character, an escape like \\ud83d alone: write names as UTF-8.")
+        else:
+            rows.append(Row(where, record))
+    if not rows:
+        raise UserError(f"{path} has no usable rows: each line must be a JSON object.")
     return Table(path, tuple(dict.fromkeys(name for row in rows for name in row.values)), tuple(rows))
 
 

@@ -34,6 +34,21 @@ def least_votes(rule: str, where: str = "") -> int:
     return int(rule.removeprefix(_AT_LEAST)) if rule.startswith(_AT_LEAST) else 1
 
 
+def require_votes(most: int, rule: str, where: str) -> None:
+    """Stop if no label of all has the votes a rule asks for: one sentence, not one for each image."""
+    if rule.startswith(_AT_LEAST) and 0 < most < least_votes(rule):
+        raise UserError(
+            f"no label of {where} has {least_votes(rule)} votes: the most is {most}; "
+            "give a smaller number to --candidates.votes."
+        )
+
+
+def refuse_rule(rule: str, where: str) -> None:
+    """Stop if a rule for votes is given with data that have none: it would decide nothing."""
+    if rule != "union":
+        raise UserError(f"{where} has no votes: leave out --candidates.votes.")
+
+
 def vote_shares(votes: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """The votes for each candidate as shares of all votes for candidates: `(N, K) float32`, rows sum to one.
 

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from papi.config import from_dict
 from papi.data.dataset import Dataset
+from papi.data.digest import same_data
 from papi.data.sources import SOURCES
 from papi.errors import UserError
 from papi.labels import Resolved, candidate_shares, resolve
@@ -242,18 +243,6 @@ def _other_way(data: Any) -> str:
         if str(data) in SOURCES
         else "put the data back where they were"
     )
-
-
-def same_data(record: dict[str, Any], dataset: Dataset, candidates: np.ndarray) -> bool:
-    """Whether the data are those that a run was trained on, as far as its record can tell."""
-    if candidates.shape != (len(dataset.images), len(dataset.class_names)):
-        return False
-    known = record["identity"].get("data_hash")
-    if known is None or "parent" in record:  # a child's hash has its parent's confidence in it
-        return True
-    from papi.record import data_hash  # loads torch, which everything else here does without
-
-    return bool(known == data_hash(dataset, candidates))
 
 
 def _belong_together(candidates: np.ndarray, dataset: Dataset, decided: bool) -> bool:
