@@ -23,7 +23,7 @@ from papi.durable import replacing
 from papi.errors import UserError
 from papi.lock import InUseError, Lock
 from papi.methods.supervised import Supervised
-from papi.networks import Network, build, require_fitting
+from papi.networks import build, require_fitting
 from papi.optim import build_optimizer, learning_rate
 from papi.options import parse_options
 from papi.randomness import seed_torch
@@ -163,16 +163,7 @@ def _train(
             if distributed.is_first():
                 checkpoint.save(file, event.state, key)
             done = event.state["epoch"]
-    return _ask(method.network, images, normalise) if done == epochs else None
-
-
-@torch.inference_mode()
-def _ask(network: Network, images: torch.Tensor, normalise: Callable[[torch.Tensor], torch.Tensor]) -> np.ndarray:
-    network.eval()
-    part = distributed.split(len(images))
-    batches = torch.split(images[part.own], engine.EVALUATION_BATCH)
-    logits = torch.cat([network(normalise(batch)).logits.float().cpu() for batch in batches])
-    return part.gather(logits).numpy()
+    return engine.evaluate(method.network, images, normalise).logits.numpy() if done == epochs else None
 
 
 def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:

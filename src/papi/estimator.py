@@ -23,6 +23,7 @@ from papi.data.image_folder import own_recipe
 from papi.data.readers import as_image_array
 from papi.engine import EpochEnded
 from papi.inference import Model
+from papi.options import as_typed
 from papi.parent import Parent
 from papi.targets import Targets, candidates_among, is_single, read_targets
 
@@ -181,7 +182,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             data="arrays",
             data_holdout=self.holdout,
             method=self.method,
-            option=tuple(f"{name}={_text(value)}" for name, value in (self.options or {}).items()),
+            option=tuple(f"{name}={as_typed(value)}" for name, value in (self.options or {}).items()),
             network=self.network,
             preset=self.preset,
             epochs=self.epochs,
@@ -296,10 +297,3 @@ def _require_equal_lengths(samples: int, targets: int) -> None:
     if samples != targets:
         first = f"X[{targets}] has no label" if samples > targets else f"y[{samples}] has no sample"
         raise ValueError(f"X has {samples} samples and y has {targets}: {first}.")
-
-
-def _text(value: Any) -> str:
-    """A setting as the command line takes it."""
-    if isinstance(value, tuple | list):
-        return ",".join(map(_text, value))
-    return {True: "on", False: "off", None: "none"}[value] if value is None or isinstance(value, bool) else str(value)

@@ -24,6 +24,15 @@ def parse_options(kind: type[T], options: dict[str, str]) -> T:
     return kind(**{name: _parse(name, text, hints[name]) for name, text in options.items()})
 
 
+def as_typed(value: Any) -> str:
+    """A value of a setting as one would type it: what `parse_options` reads."""
+    if isinstance(value, tuple | list):
+        return ",".join(map(as_typed, value))
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)
+
+
 def _parse(name: str, text: str, hint: Any) -> Any:
     """One value as its type says; a UserError that names the choices if it does not fit."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

@@ -30,13 +30,17 @@ def load_dataset(config: RunConfig, report: Report = refuse, progress: Progress 
     return sources.load(config.data, config.data_dir, how, report, progress)
 
 
+def default_kind(data: str) -> CandidateKind:
+    """How sets are made for a dataset without any, unless a person wants others."""
+    return "hierarchical" if data in sources.HIERARCHICAL else "uniform"
+
+
 def settled(config: RunConfig, dataset: Dataset) -> RunConfig:
     """The config with what only the data can tell: the kind of candidate sets, and a network for features."""
     if config.network is None and dataset.kind == "features":
         config = replace(config, network="mlp")
     if config.candidates.kind is None and dataset.candidates is None:
-        kind: CandidateKind = "hierarchical" if config.data in sources.HIERARCHICAL else "uniform"
-        config = replace(config, candidates=replace(config.candidates, kind=kind))
+        config = replace(config, candidates=replace(config.candidates, kind=default_kind(config.data)))
     _require_used(config.candidates)
     return config
 

@@ -5,12 +5,13 @@ import dataclasses
 import inspect
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from papi.cli.terminal import make_console
+from papi.options import as_typed
 
 if TYPE_CHECKING:
     from papi.methods import Method
@@ -50,7 +51,7 @@ def methods(name: str | None = None, /) -> None:
     texts = _field_docs(kind.Config)
     for field in dataclasses.fields(kind.Config):
         own = [used.get(field.name, "")] if used else []
-        table.add_row(field.name, _as_typed(field.default), *own, Text(texts.get(field.name, "")))
+        table.add_row(field.name, as_typed(field.default), *own, Text(texts.get(field.name, "")))
     console.print(table)
     short = f"what stands in its column (there for images and {epochs} epochs), and the defaults for the rest"
     console.print(
@@ -68,7 +69,7 @@ def _used_by_train(name: str, kind: "type[Method]") -> tuple[dict[str, str], int
     config = complete(RunConfig(method=name))
     chosen, plain = parse_options(kind.Config, config.options), kind.Config()
     values = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(kind.Config)}
-    used = {key: _as_typed(value) for key, value in values.items() if value != getattr(plain, key)}
+    used = {key: as_typed(value) for key, value in values.items() if value != getattr(plain, key)}
     return used, config.epochs or 0
 
 
@@ -88,13 +89,6 @@ def _flowing(text: str) -> str:
     """Paragraphs as single lines, for the terminal to wrap; those with indented lines stay as they are."""
     paragraphs = text.split("\n\n")
     return "\n\n".join(each if "\n " in f"\n{each}" else each.replace("\n", " ") for each in paragraphs)
-
-
-def _as_typed(value: Any) -> str:
-    """A default as one would type it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _field_docs(kind: type) -> dict[str, str]:

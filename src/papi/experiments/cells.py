@@ -11,9 +11,9 @@ from typing import Any
 from cyclopts import Parameter
 
 from papi.config import NO_EFFECT, RunConfig, from_dict, to_dict
-from papi.data.sources import HIERARCHICAL
 from papi.methods import find_method
-from papi.options import parse_options
+from papi.options import as_typed, parse_options
+from papi.preparation import default_kind
 from papi.presets import complete
 
 # Where a run lies and what it runs on is nobody else's business; the preset tells how later fields were filled in.
@@ -33,7 +33,7 @@ def key(config: RunConfig, *, finished: bool = False) -> str:
     deciding["option"] = to_dict(method)
     sets = deciding["candidates"]
     if sets["kind"] is None and sets["file"] is None:
-        sets["kind"] = "hierarchical" if full.data in HIERARCHICAL else "uniform"
+        sets["kind"] = default_kind(full.data)
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -53,17 +53,8 @@ def folder_name(config: RunConfig) -> str:
 def finished_config(record: dict[str, Any]) -> RunConfig:
     """The config of a run from its config.json, with every option of its method as it was then."""
     options = record["identity"]["option"]
-    texts = tuple(f"{name}={_as_typed(value)}" for name, value in sorted(options.items()))
+    texts = tuple(f"{name}={as_typed(value)}" for name, value in sorted(options.items()))
     return dataclasses.replace(from_dict(record["config"]), option=texts)
-
-
-def _as_typed(value: Any) -> str:
-    """A value of an option as one would type it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list):
-        return ",".join(map(_as_typed, value))
-    return "none" if value is None else str(value)
 
 
 def settings(config: RunConfig) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from papi.config import RunConfig, from_dict
+from papi.data.loader import batch_bounds
 from papi.errors import UserError
 from papi.experiments import cells
 from papi.runfolder import RunFolder
@@ -61,8 +62,8 @@ class Result:
     @property
     def steps(self) -> int:
         """Steps of the whole run."""
-        batch, images = self.config.batch_size or 1, int(self.values["training_images"])
-        return (self.config.epochs or 0) * (images // batch if self.config.drop_last else -(-images // batch))
+        images, batch = int(self.values["training_images"]), self.config.batch_size or 1
+        return (self.config.epochs or 0) * len(batch_bounds(images, batch, bool(self.config.drop_last)))
 
     def to_row(self) -> dict[str, Any]:
         settings = cells.settings(self.config)
