@@ -37,6 +37,14 @@ def test_uniform_is_the_released_draw(flip_rate: float) -> None:
     assert_rate(offsets(drawn)[:, 1:], flip_rate)
 
 
+def test_sets_are_drawn_in_parts_as_if_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, matrix = np.arange(50) % 7, generators.case_matrix("pair", 7, 0.4)
+    whole = generators.uniform(labels, 7, 0.5, 3), generators.class_dependent(labels, matrix, 3)
+    monkeypatch.setattr(generators, "_ROWS", 8)
+    parts = generators.uniform(labels, 7, 0.5, 3), generators.class_dependent(labels, matrix, 3)
+    assert np.array_equal(whole, parts)
+
+
 def test_share_of_singletons_and_full_sets() -> None:
     assert_rate(generators.uniform(LABELS, K, 0.1, 0).sum(1) == 1, 0.9**9)
     assert_rate(generators.uniform(LABELS, K, 0.7, 0).all(1), 0.7**9)

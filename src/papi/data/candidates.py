@@ -7,6 +7,8 @@ import numpy as np
 from papi.errors import UserError, unknown
 from papi.randomness import draws
 
+_ROWS = 16_384
+
 # The flip probabilities of the named cases by the distance from the true label, counted around ten classes
 # (LWS, Wen et al., ICML 2021); `pair` is PRODEN's name for flips to the next class alone.
 CASES: dict[str, dict[int, float]] = {
@@ -23,7 +25,11 @@ def uniform(labels: np.ndarray, classes: int, flip_rate: float, seed: int) -> np
     The draw is that of the released code of PaPi and PiCO (NumPy's legacy generator, one uniform number for each
     sample and class in dataset order), so a seed gives the very same sets.
     """
-    return _with_truth(np.random.RandomState(seed).uniform(0, 1, (len(labels), classes)) < flip_rate, labels)
+    generator = np.random.RandomState(seed)
+    drawn = np.empty((len(labels), classes), bool)
+    for part in _parts(len(labels)):
+        drawn[part] = generator.uniform(0, 1, drawn[part].shape) < flip_rate
+    return _with_truth(drawn, labels)
 
 
 def hierarchical(labels: np.ndarray, groups: np.ndarray, flip_rate: float, seed: int) -> np.ndarray:
@@ -35,7 +41,10 @@ def hierarchical(labels: np.ndarray, groups: np.ndarray, flip_rate: float, seed:
 
 def class_dependent(labels: np.ndarray, matrix: np.ndarray, seed: int) -> np.ndarray:
     """Label j joins a sample of class y with probability `matrix[y, j]`; the true label always."""
-    drawn = draws(seed, "candidates class-dependent").random((len(labels), len(matrix))) < matrix[labels]
+    generator = draws(seed, "candidates class-dependent")
+    drawn = np.empty((len(labels), len(matrix)), bool)
+    for part in _parts(len(labels)):
+        drawn[part] = generator.random(drawn[part].shape) < matrix[labels[part]]
     return _with_truth(drawn, labels)
 
 
@@ -144,6 +153,11 @@ def require_useful(candidates: np.ndarray, where: str) -> None:
         raise UserError(
             f"every candidate set of {where} holds all {candidates.shape[1]} labels: nothing can be learnt."
         )
+
+
+def _parts(count: int) -> list[slice]:
+    """Some rows at a time: a number for each takes eight times the memory of the sets, and the draws are the same."""
+    return [slice(start, start + _ROWS) for start in range(0, count, _ROWS)]
 
 
 def _with_truth(drawn: np.ndarray, labels: np.ndarray) -> np.ndarray:
