@@ -220,6 +220,8 @@ def test_warm_start_goes_on_from_the_weights() -> None:
         classifier.fit(X[:, :2], sets)
     with pytest.raises(ValueError, match="other classes"):
         classifier.fit(X, labels % 2)
+    with pytest.raises(ValueError, match="of a method with another head"):
+        classifier.set_params(method="papi").fit(X, sets)
 
 
 def test_choosing_an_epoch() -> None:

@@ -67,6 +67,21 @@ def test_the_network_alone_computes_in_half_precision(toy_dataset: Dataset) -> N
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_losses_are_computed_in_float32(name: str, toy_dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, losses, original = set(), set(), engine.train_step
+
+    def watched(*arguments: Any) -> Any:
+        output = original(*arguments)
+        answers.add(output.logits.dtype)
+        losses.update({output.loss.dtype, *(each.dtype for each in output.logs.values())})
+        return output
+
+    monkeypatch.setattr(engine, "train_step", watched)
+    train(toy_dataset, replace(CONFIG, epochs=1, method=name, option=("queue=64",) if name == "pico" else ()))
+    assert (answers, losses) == ({torch.bfloat16}, {torch.float32})
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_learns_in_bf16(name: str, toy_dataset: Dataset) -> None:
     """Rounded to 8 bits, losses of a short run stay within a few percent of those in float32."""
     config = replace(CONFIG, method=name, option=("queue=64",) if name == "pico" else ())

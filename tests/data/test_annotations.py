@@ -150,6 +150,7 @@ BAD = {
     "same file twice": (HEAD + "a,dog,\n", r"line 3 is about 'a', as is .*line 2"),
     "missing column": ("file,candidates\na,cat|dog\n", r"there is no column 'file_name': did you mean 'file'"),
     "misspelt candidates": ("file_name,canddiates\na,cat|dog\n", r"no column 'candidates': did you mean 'canddiates'"),
+    "votes without end": ("file_name,ant,bee\na,2,1\nb,inf,1\n", r"line 3 .*inf"),
     "column twice": ("file_name,candidates,candidates\na,b,c\n", r"line 1 names the column 'candidates' twice"),
     "cells": (HEAD + "b,cat\n", r"line 3 has 2 cells; the header has 3"),
     "open quote": (HEAD + 'b,"cat,dog\n', r"line 3 is not csv"),
