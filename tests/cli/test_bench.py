@@ -1,6 +1,8 @@
 """`papi bench` without training: lists, commands, tables, mistakes."""
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,13 @@ def test_dry_run_prints_a_command_for_every_cell(tmp_path: Path, capsys: pytest.
     assert all(command[:2] == ["papi", "train"] for command in commands)
     assert len({command[-1] for command in commands}) == len(commands)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    command = f'"{sys.executable}" -m papi bench all --dry-run | head -n 1'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stdout.count("\n") == 1
+    assert not done.stderr
 
 
 def test_list_shows_every_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

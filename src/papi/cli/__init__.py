@@ -1,6 +1,7 @@
 """The command `papi`. Only this package writes to the terminal; torch is loaded when a command needs it."""
 
 import io
+import os
 import re
 import sys
 from typing import NoReturn
@@ -52,7 +53,13 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows few characters shows ? for the rest
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a reader who has gone is not an error
+    except BrokenPipeError:  # `papi … | head`: whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)  # as rich does
     except UserError as error:
         _end(str(error))
     except OSError as error:

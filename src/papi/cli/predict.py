@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,12 +126,7 @@ def _record(file: str, row: object, labels: list[str], values: list[float]) -> d
 def _output(out: Path | None) -> Iterator[IO[str]]:
     """The terminal, or a file that is there when it is whole."""
     if out is None:
-        try:
-            yield sys.stdout
-            sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads has seen enough: `papi predict … | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+        yield sys.stdout
         return
     with output_file(out) as half, half.open("w", encoding="utf-8", newline="") as stream:
         yield stream
