@@ -29,8 +29,8 @@ ACCURACIES = {
 }
 
 
-def result(table: Table, entry: tables.Entry, seed: int, accuracy: float) -> Result:
-    config = complete(table.config(entry, TASK, seed))
+def result(table: Table, entry: tables.Entry, seed: int, accuracy: float, task: Task = TASK) -> Result:
+    config = complete(table.config(entry, task, seed))
     values = {"test_accuracy": accuracy, "training_images": 10_000, "cpu_seconds": 31.4, "seconds": 40.0}
     epochs = config.epochs or 0
     curves: dict[str, list[float | None]] = {
@@ -131,6 +131,19 @@ def test_figures_as_svg_and_png(measure: Measure, tmp_path: Path) -> None:
         x, y = drawing.axes[0].lines[0].get_data()
         np.testing.assert_allclose(x, [15.7, 31.4])
         np.testing.assert_allclose(y, [41.5, 83.0])
+
+
+def test_the_legend_names_every_line_and_fits() -> None:
+    second = replace(TASK, label="q = 0.7", flip_rate=0.7)
+    made = [result(EPOCHS, PRODEN, 0, 0.7), result(EPOCHS, DPLL, 0, 0.8), result(EPOCHS, PAPI, 0, 0.9, task=second)]
+    table = replace(EPOCHS, entries=(PAPI, DPLL, PRODEN))
+    for tasks, names in (((TASK,), {"DPLL", "PRODEN"}), ((TASK, second), {"DPLL", "PRODEN", "PaPi"})):
+        figure = Figure("curves", "Curves", "test_accuracy", replace(table, tasks=tasks))
+        drawing = figures.draw(figure, {each.key: each for each in made})
+        assert drawing is not None
+        (legend,) = drawing.legends
+        assert {text.get_text() for text in legend.get_texts()} == names
+        assert legend.get_window_extent().width <= drawing.bbox.width
 
 
 def test_a_figure_without_curves_is_left_out() -> None:

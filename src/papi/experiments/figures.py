@@ -51,7 +51,8 @@ def draw(figure: Figure, results: Results) -> Drawing | None:
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         columns = min(4, len(panels))
         rows = -(-len(panels) // columns)
-        drawing = Drawing(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
+        width = max(columns, 1.5)  # one panel alone would be too narrow for the legend
+        drawing = Drawing(figsize=(PANEL[0] * width, PANEL[1] * rows), layout="constrained")
         drawn = False
         for number, (title, entries, task) in enumerate(panels, 1):
             axes = drawing.add_subplot(rows, columns, number)
@@ -62,11 +63,32 @@ def draw(figure: Figure, results: Results) -> Drawing | None:
             axes.set_xlabel("CPU seconds" if figure.measure == "accuracy_by_compute" else "epoch")
             axes.set_ylabel(AXES[figure.measure])
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            if figure.measure == "accuracy_by_compute":
+                _leave_out_the_rise(axes)
         if not drawn:
             return None
-        lines, labels = drawing.axes[0].get_legend_handles_labels()
-        drawing.legend(lines, labels, loc="outside lower center", ncols=min(5, len(labels) or 1))
+        _add_legend(drawing)
     return drawing
+
+
+def _add_legend(drawing: Drawing) -> None:
+    """Every line of any panel once, in as many columns as the picture is wide."""
+    lines = {
+        label: line for axes in drawing.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    for columns in range(min(5, len(lines)), 0, -1):
+        legend = drawing.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=columns)
+        if columns == 1 or legend.get_window_extent().width <= drawing.bbox.width:
+            return
+        legend.remove()
+
+
+def _leave_out_the_rise(axes: Axes) -> None:
+    """Begin the y axis where all lines are after a quarter of the compute: the rise would flatten what is compared."""
+    lines = [np.asarray(line.get_xydata()) for line in axes.get_lines()]
+    if lines:
+        quarter = max(points[:, 0].max() for points in lines) / 4
+        axes.set_ylim(bottom=min(points[points[:, 0] >= quarter, 1].min() for points in lines))
 
 
 def _draw(axes: Axes, figure: Figure, entry: Entry, runs: Sequence[Result], place: int) -> bool:
