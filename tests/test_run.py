@@ -189,13 +189,14 @@ def test_another_number_of_threads_is_refused(toy_dataset: Dataset, tmp_path: Pa
         train(toy_dataset, tmp_path, replace(CONFIG, threads=2))
 
 
-def test_other_versions_are_noted(toy_dataset: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("what", "before"), [("torch", "1.0"), ("processor", "x86_64 SSE2")])
+def test_other_versions_are_noted(what: str, before: str, toy_dataset: Dataset, tmp_path: Path) -> None:
     train(toy_dataset, tmp_path, stop=stop_after(2))
     record = json.loads((tmp_path / "config.json").read_text())
-    record["versions"]["torch"] = "1.0"
+    record["versions"][what] = before
     (tmp_path / "config.json").write_text(json.dumps(record))
     started = next(event for event in train(toy_dataset, tmp_path) if isinstance(event, run.Started))
-    assert started.problems[0].startswith("this run began with torch 1.0 and goes on with ")
+    assert started.problems[0].startswith(f"this run began with {what} {before} and goes on with ")
 
 
 def test_a_folder_in_use_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:

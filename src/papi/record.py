@@ -36,6 +36,7 @@ def begin(
     candidates: np.ndarray,
     statistics: dict[str, float],
     parent: Parent | None,
+    device: torch.device,
 ) -> None:
     """Write what a run is before its first step, unless an earlier part of it has."""
     folder.create()
@@ -58,15 +59,22 @@ def begin(
             "classes": list(dataset.class_names),
             "candidates": statistics,
             "threads": torch.get_num_threads(),
-            "versions": {"python": platform.python_version()} | _versions(),
+            "versions": {"python": platform.python_version()} | _versions(device),
             "commit": _commit(),
             "command": sys.argv,
         }
     )
 
 
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("papi-pll", "torch", "numpy")}
+def _versions(device: torch.device) -> dict[str, str]:
+    return {name: version(name) for name in ("papi-pll", "torch", "numpy")} | {"processor": _processor(device)}
+
+
+def _processor(device: torch.device) -> str:
+    """Its kind, which decides how sums are rounded and how long they take."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _commit() -> str | None:
@@ -81,12 +89,12 @@ def _commit() -> str | None:
         return None
 
 
-def changed_versions(folder: RunFolder) -> list[str]:
+def changed_versions(folder: RunFolder, device: torch.device) -> list[str]:
     """What computes now and computed otherwise when the run began: it may round otherwise, too."""
     before = (folder.read_config() or {}).get("versions") or {}
     return [
         f"this run began with {name} {before[name]} and goes on with {now}: it may no longer end bit-equal."
-        for name, now in _versions().items()
+        for name, now in _versions(device).items()
         if before.get(name, now) != now
     ]
 

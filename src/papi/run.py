@@ -160,7 +160,7 @@ def _fit(
     def last_state() -> tuple[dict[str, Any] | None, list[str], dict[str, Any] | None]:
         if folder is None:
             return None, [], None
-        begin(folder, config, identity, dataset, candidates, statistics, parent)
+        begin(folder, config, identity, dataset, candidates, statistics, parent, device)
         meanwhile = folder.read_summary()  # another process may have trained here while this one got ready
         if meanwhile is not None:
             return None, [], meanwhile
@@ -168,7 +168,7 @@ def _fit(
             folder.checkpoint_file, identity_hash(identity), torch.device("cpu")
         )
         folder.write_rows(found["rows"] if found else [])
-        return found, passed_over + (changed_versions(folder) if found else []), None
+        return found, passed_over + (changed_versions(folder, device) if found else []), None
 
     state, problems, summary = distributed.from_first(last_state)
     if summary is not None:
