@@ -155,6 +155,7 @@ def test_a_result_is_kept_once(config: RunConfig, trained: Path, tmp_path: Path)
             data="cifar100-h", limit=100, method="papi", option=("mixup=off", "passes=paper"), epochs=3, drop_last=False
         ),
         RunConfig(data="x.npz", data_size=32, data_test_share=0.5, optim=OptimConfig(lr=0.1, nesterov=True), seed=4),
+        RunConfig(optim=OptimConfig(nesterov=False)),
         RunConfig(candidates=CandidatesConfig(kind="instance-dependent", rule="paper", allow_missing_truth=True)),
     ],
 )

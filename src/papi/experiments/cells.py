@@ -89,7 +89,7 @@ def _options(values: dict[str, Any], prefix: str) -> Iterator[str]:
         if isinstance(value, dict):
             yield from _options(value, f"{name}.")
         elif isinstance(value, bool):
-            yield option if value else f"--no-{option.removeprefix('--')}"
+            yield option if value else f"--{prefix}no-{option.removeprefix(f'--{prefix}')}"
         else:
             for each in value if isinstance(value, list) else [value]:
                 yield from (option, str(each))
