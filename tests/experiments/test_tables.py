@@ -77,6 +77,16 @@ def test_details_stand_side_by_side() -> None:
     assert rows["PRODEN"][6:] == ("7", "–", "–", "–", "–")  # 20 units are nearest to seven epochs of three
 
 
+def test_times_of_several_kinds_of_processors_are_told_apart() -> None:
+    found = results()
+    (slow,) = [each for each in found.values() if each.config.method == "papi" and each.config.seed == 2]
+    made = slow.made | {"versions": {"processor": "old"}}
+    found[slow.key] = replace(slow, values=slow.values | {"cpu_seconds": 99.0}, made=made)
+    rows = by_label(tables.details(SUITE, found)[0])
+    assert rows["PaPi"][5] == "99 (old), 31 (unknown)"
+    assert rows["PRODEN"][5] == "31 (unknown)"
+
+
 def test_unfinished_cells_are_marked_and_nobody_wins_before_all_have_run() -> None:
     some = {key: each for key, each in results().items() if each.config.method != "dpll" or each.config.seed == 1}
     (sheet,) = tables.overviews(EPOCHS, some)

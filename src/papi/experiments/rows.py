@@ -65,6 +65,11 @@ class Result:
         images, batch = int(self.values["training_images"]), self.config.batch_size or 1
         return (self.config.epochs or 0) * len(batch_bounds(images, batch, bool(self.config.drop_last)))
 
+    @property
+    def processor(self) -> str:
+        """The kind of processor that it was trained on: times of different ones do not compare."""
+        return str(self.made["versions"].get("processor", "unknown"))
+
     def to_row(self) -> dict[str, Any]:
         settings = cells.settings(self.config)
         return {"settings": settings, "values": self.values, "curves": self.curves, "made": self.made}

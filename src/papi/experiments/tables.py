@@ -147,6 +147,7 @@ def details(suite: Suite, results: Results) -> list[Sheet]:
     for task in dict.fromkeys(task for table in suite.tables for task in table.tasks):
         tables = [table for table in suite.tables if task in table.tasks]
         columns = [column(table, task, results) for table in tables]
+        processors = {run.processor for found in columns for each in found.values() for run in each.runs.values()}
         entries = list(dict.fromkeys(entry for table in tables for entry in table.entries))
         header = ["Method", "Units"]
         for table in tables:
@@ -157,18 +158,27 @@ def details(suite: Suite, results: Results) -> list[Sheet]:
             for table, found in zip(tables, columns, strict=True):
                 if ranking(found)[:1] == [entry]:
                     bold.add((number, len(row) + 1))
-                row += _detail(table, found, entry) if entry in found else [""] * 5
+                row += _detail(table, found, entry, len(processors) > 1) if entry in found else [""] * 5
             rows.append(tuple(row))
         sheets.append(Sheet(task.name, tuple(header), tuple(rows), frozenset(bold)))
     return [_without_empty(sheet) for sheet in sheets]
 
 
-def _detail(table: Table, found: Column, entry: Entry) -> list[str]:
+def _detail(table: Table, found: Column, entry: Entry, several_processors: bool) -> list[str]:
     each = found[entry]
-    times = [run.values["cpu_seconds"] for run in each.runs.values() if "cpu_seconds" in run.values]
-    spent = f"{statistics.mean(times):.0f}" if times else NOTHING
-    best = to_best_other(found, entry)
+    best, spent = to_best_other(found, entry), _cpu_seconds(each, several_processors)
     return [str(table.length(entry) or ""), each.text(), best, to_ceiling(found, entry), spent]
+
+
+def _cpu_seconds(each: Outcome, several_processors: bool) -> str:
+    """The mean of each kind of processor for itself, named where there are several: one may be twice as fast."""
+    times: dict[str, list[float]] = {}
+    for run in each.runs.values():
+        if "cpu_seconds" in run.values:
+            times.setdefault(run.processor, []).append(run.values["cpu_seconds"])
+    means = {kind: f"{statistics.mean(spent):.0f}" for kind, spent in sorted(times.items())}
+    told = [f"{mean} ({kind})" if several_processors else mean for kind, mean in means.items()]
+    return ", ".join(told) or NOTHING
 
 
 def _without_empty(sheet: Sheet) -> Sheet:
