@@ -6,14 +6,14 @@ Feature tables (`real-world`) have the network `mlp` and a comparison of their o
 """
 
 from papi.experiments import paper, realworld
-from papi.experiments.paper import CC, CEILING, DPLL, LWS, PAPI, PICO, PRODEN, RC, VALEN
+from papi.experiments.paper import CC, CEILING, DPLL, METHODS, PAPI, PICO, PRODEN
 from papi.experiments.suites import Entry, Figure, Suite, Table, Task
 
 EPOCHS = 12
 BUDGET = 120  # encoder units for each image: PaPi's 12 epochs
 IMAGES = 10_000
 
-ALL = (CEILING, PAPI, DPLL, PICO, VALEN, PRODEN, LWS, RC, CC)
+ALL = (CEILING, *METHODS)
 TWO_PASSES = Entry("PaPi, two passes", "papi", ("passes=two",))
 ONE_PASS = Entry("PaPi, one pass", "papi", ("passes=one",))
 FORMS = (PAPI, TWO_PASSES, ONE_PASS)
@@ -76,7 +76,8 @@ SUITES = (
     Suite(
         "cost",
         "What a step costs, and what small batches cost",
-        (Table("equal epochs", (PAPI, PICO, DPLL, PRODEN), BATCHES, (0,), epochs=EPOCHS),),
+        # A seed that no other suite has: these runs are timed side by side, not on whatever machine made a shared one.
+        (Table("equal epochs", METHODS, BATCHES, (3,), epochs=EPOCHS),),
         costs=True,
     ),
     Suite(

@@ -33,7 +33,7 @@ PICO_VERSIONS = (
     Entry("PiCO-v3", "pico", ("positives=truth", "guidance=classifier")),
 )
 UNIFORM_ENTRIES = (CEILING, PAPI, DPLL, PICO, PRODEN, LWS, RC, CC)
-INSTANCE_ENTRIES = (PAPI, DPLL, PICO, VALEN, PRODEN, LWS, RC, CC)
+METHODS = (PAPI, DPLL, PICO, VALEN, PRODEN, LWS, RC, CC)
 
 _DATA = {
     "Fashion-MNIST": "fashion-mnist",
@@ -204,7 +204,7 @@ SUITES = (
     Suite(
         "instance-dependent",
         "Instance-dependent candidate labels",
-        (_table("Instance-dependent", INSTANCE_ENTRIES, tuple(map(instance_task, INSTANCE)), INSTANCE),),
+        (_table("Instance-dependent", METHODS, tuple(map(instance_task, INSTANCE)), INSTANCE),),
     ),
     Suite(
         "ablation",
@@ -236,7 +236,7 @@ SUITES = (
     Suite(
         "cost",
         "What a step costs, and what small batches cost",
-        (Table("Cost", (PAPI, PICO, DPLL, PRODEN), _BATCHES, preset="paper"),),
+        (Table("Cost", METHODS, _BATCHES, preset="paper"),),
         costs=True,
     ),
 )  # fmt: skip
