@@ -5,6 +5,8 @@ equal compute, where each trains as long as its encoder units allow: PaPi's 12 e
 Feature tables (`real-world`) have the network `mlp` and a comparison of their own.
 """
 
+from dataclasses import replace
+
 from papi.experiments import paper, realworld
 from papi.experiments.paper import CC, CEILING, DPLL, METHODS, PAPI, PICO, PRODEN
 from papi.experiments.suites import Entry, Figure, Suite, Table, Task
@@ -30,6 +32,7 @@ def part(data: str, label: str, rate: float) -> Task:
 
 INSTANCE = Task("fashion-mini", "fashion-mini", "instance-dependent", kind="instance-dependent")
 NOISY = Task("fashion-mini", "fashion-mini", "q = 0.5, truth missing in 20 %", 0.5, kind="noisy")
+RATES = tuple(map(fashion, paper.FEW))
 HARD = (fashion(0.5), fashion(0.7))
 MANY = (part("cifar100", "CIFAR-100", 0.05), part("cifar100", "CIFAR-100", 0.1), part("cifar100-h", "CIFAR-100-H", 0.5))
 OTHERS = (part("cifar10", "CIFAR-10", 0.5), part("svhn", "SVHN", 0.5))
@@ -49,11 +52,12 @@ def _curves(entries: tuple[Entry, ...]) -> Table:
     return Table("equal epochs", entries, HARD, epochs=EPOCHS)
 
 
-_ONCE = Table("1× budget", (CEILING, *FORMS, PRODEN, DPLL, CC, PICO), (*HARD, INSTANCE), units=BUDGET)
+_ONCE = Table("1× budget", (CEILING, *FORMS, PRODEN, DPLL, CC, PICO), (*RATES, INSTANCE), units=BUDGET)
+_TIMED = replace(_ONCE, tasks=(*HARD, INSTANCE))  # what was timed on one kind of processor
 _THRICE = Table("3× budget", (*FORMS, PRODEN), (HARD[1],), (0, 1), units=3 * BUDGET)
 
 SUITES = (
-    Suite("uniform", "Uniform candidate labels", both(ALL, tuple(map(fashion, paper.FEW)))),
+    Suite("uniform", "Uniform candidate labels", both(ALL, RATES)),
     Suite("instance-dependent", "Instance-dependent candidate labels", both(ALL, (INSTANCE,))),
     Suite("many-classes", "100 classes, 100 images of each", both((CEILING, PAPI, DPLL, PICO, PRODEN), MANY)),
     Suite("other-data", "Colour images", both((CEILING, PAPI, PRODEN), OTHERS, (0,))),
@@ -85,7 +89,7 @@ SUITES = (
         "PaPi with four, two or one passes at a fixed price",
         (_ONCE, _THRICE),
         (
-            Figure("compute", "Accuracy against compute", "accuracy_by_compute", _ONCE),
+            Figure("compute", "Accuracy against compute", "accuracy_by_compute", _TIMED),
             Figure("compute-3x", "Accuracy against compute, three times the budget", "accuracy_by_compute", _THRICE),
         ),
     ),
