@@ -1,10 +1,11 @@
-"""Measure settings on images that are neither training nor test images of `fashion-mini`.
+"""Measure settings on images that are neither training nor test images of a run.
 
     python scripts/validate.py --out runs/tuning/NAME [options of `papi train`]
+    python scripts/validate.py --out runs/tuning/NAME --data svhn --limit 10000 [options of `papi train`]
 
-Trains on fashion-mini as `papi train` does, and measures on 500 more images of each class from the rest of
-Fashion-MNIST's published *training* images. Settings are chosen with this; the test images are not looked at. The
-"test accuracy" in the folder it writes is that of these images.
+Trains on fashion-mini, or on the first images of another dataset, as `papi train` does, and measures on the next 500 of
+each class of the published *training* images (of Fashion-MNIST, for fashion-mini). Settings are chosen with this; the
+test images are not looked at. The "test accuracy" in the folder it writes is that of these images.
 """
 
 from dataclasses import replace
@@ -21,20 +22,24 @@ from papi.engine import EpochEnded
 from papi.presets import complete
 from papi.runfolder import RunFolder
 
-FIRST, LAST = 1000, 1500  # of each class: fashion-mini has the first 1,000
+MEASURED = 500  # images of each class, or what is left of it
 
 
 def with_other_images(dataset: Dataset, published: Dataset) -> Dataset:
     """The dataset with unused training images in the place of its test images."""
+    assert dataset.labels is not None
     assert published.labels is not None
-    classes = range(len(published.class_names))
-    chosen = np.concatenate([np.flatnonzero(published.labels == k)[FIRST:LAST] for k in classes])
+    used = np.bincount(dataset.labels)  # the first of each class
+    unused = [np.flatnonzero(published.labels == k)[count : count + MEASURED] for k, count in enumerate(used)]
+    chosen = np.concatenate(unused)
     return replace(dataset, test_images=published.images[chosen], test_labels=published.labels[chosen])
 
 
 def main(*, out: Path, config: Annotated[RunConfig, cyclopts.Parameter(name="*")] = RunConfig()) -> None:  # noqa: B008
-    published = preparation.load_dataset(replace(config, data="fashion-mnist"))
-    dataset = with_other_images(preparation.load_dataset(config), published)
+    mini = config.data == "fashion-mini"  # the first 1,000 of each class of Fashion-MNIST
+    published = preparation.load_dataset(replace(config, data="fashion-mnist") if mini else config)
+    dataset = preparation.load_dataset(config) if mini else published
+    dataset = with_other_images(dataset.limited(config.limit), published)
     config = complete(preparation.settled(config, dataset))
     candidates = preparation.candidate_sets(dataset, config)
     assert candidates is not None
