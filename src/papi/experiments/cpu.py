@@ -41,10 +41,10 @@ BATCHES = tuple(
 )
 
 
-def both(entries: tuple[Entry, ...], tasks: tuple[Task, ...], seeds: tuple[int, ...] = (0, 1, 2)) -> tuple[Table, ...]:
+def both(entries: tuple[Entry, ...], tasks: tuple[Task, ...]) -> tuple[Table, ...]:
     return (
-        Table("equal epochs", entries, tasks, seeds, epochs=EPOCHS),
-        Table("equal compute", entries, tasks, seeds, units=BUDGET),
+        Table("equal epochs", entries, tasks, epochs=EPOCHS),
+        Table("equal compute", entries, tasks, units=BUDGET),
     )
 
 
@@ -60,7 +60,7 @@ SUITES = (
     Suite("uniform", "Uniform candidate labels", both(ALL, RATES)),
     Suite("instance-dependent", "Instance-dependent candidate labels", both(ALL, (INSTANCE,))),
     Suite("many-classes", "100 classes, 100 images of each", both((CEILING, PAPI, DPLL, PICO, PRODEN), MANY)),
-    Suite("other-data", "Colour images", both((CEILING, PAPI, PRODEN), OTHERS, (0,))),
+    Suite("other-data", "Colour images", both((CEILING, PAPI, PRODEN), OTHERS)),
     Suite("ablation", "What mixup and alignment contribute", both((PAPI, *paper.VARIANTS, PICO), HARD)),
     Suite("augmentation", "Compositions of weak and strong views", both(paper.COMPOSITIONS, HARD[:1])),
     Suite(
