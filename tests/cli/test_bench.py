@@ -9,6 +9,7 @@ import pytest
 
 from command import papi_exit_code
 from papi.experiments import SUITES, cells
+from papi.experiments.rows import collect
 
 
 def test_dry_run_prints_a_command_for_every_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +19,15 @@ def test_dry_run_prints_a_command_for_every_cell(tmp_path: Path, capsys: pytest.
     assert all(command[:2] == ["papi", "train"] for command in commands)
     assert len({command[-1] for command in commands}) == len(commands)
     assert not list(tmp_path.iterdir())
+
+
+def test_dry_run_tells_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Path(__file__).parents[2] / "docs" / "results"
+    kept = collect(rows, {})
+    assert papi_exit_code("bench", "many-classes", "--dry-run", "--rows", rows, "--out", tmp_path) == 0
+    commands = capsys.readouterr().out.splitlines()
+    done = {cells.key(config) for config in SUITES["cpu"]["many-classes"].cells()} & kept.keys()
+    assert sum(command.startswith("# done: papi train ") for command in commands) == len(done)
 
 
 def test_a_reader_that_has_seen_enough() -> None:

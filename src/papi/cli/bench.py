@@ -59,7 +59,7 @@ def bench(
     list_suites
         Show all suites with their runs, the time they take here, and what is done.
     dry_run
-        Print the commands of the cells that are not done, and train nothing.
+        Print the command of every cell, as a comment where it is done, and train nothing.
     tables_only
         Train nothing: show what is finished.
     format
@@ -107,11 +107,13 @@ def bench(
     suites = list(SUITES[scale].values()) if suite == "all" else [find_suite(suite, scale)]
     where = data_dir if dry_run else data_dir.resolve()  # other machines are in other folders
     configs = [replace(config, data_dir=where, device=device) for each in suites for config in each.cells()]
-    todo = [cell for cell in make_cells(configs, out, threads or _share(jobs, backend)) if cell.key not in results]
+    cells = make_cells(configs, out, threads or _share(jobs, backend))
     if dry_run:
-        for cell in todo:
-            print(shlex.join(["papi", "train", *cell.arguments, "--out", str(out / cell.folder.name)]))
+        for cell in cells:
+            command = shlex.join(["papi", "train", *cell.arguments, "--out", str(out / cell.folder.name)])
+            print(f"# done: {command}" if cell.key in results else command)
         return
+    todo = [cell for cell in cells if cell.key not in results]
     complete = True
     if todo and not tables_only:
         complete = _train(todo, jobs or (1 if backend == "local" else None), backend, address)
