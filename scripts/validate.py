@@ -32,6 +32,8 @@ def with_other_images(dataset: Dataset, published: Dataset) -> Dataset:
     used = np.bincount(dataset.labels)  # the first of each class
     unused = [np.flatnonzero(published.labels == k)[count : count + MEASURED] for k, count in enumerate(used)]
     chosen = np.concatenate(unused)
+    if not len(chosen):
+        raise SystemExit("all published training images are trained on, and none is left to measure on: set --limit.")
     return replace(dataset, test_images=published.images[chosen], test_labels=published.labels[chosen])
 
 

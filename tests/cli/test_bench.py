@@ -27,7 +27,7 @@ def test_dry_run_tells_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert papi_exit_code("bench", "many-classes", "--dry-run", "--rows", rows, "--out", tmp_path) == 0
     commands = capsys.readouterr().out.splitlines()
     done = {cells.key(config) for config in SUITES["cpu"]["many-classes"].cells()} & kept.keys()
-    assert sum(command.startswith("# done: papi train ") for command in commands) == len(done)
+    assert sum(command.startswith("# done: papi train ") for command in commands) == len(done) > 0
 
 
 def test_a_reader_that_has_seen_enough() -> None:
