@@ -13,7 +13,7 @@ from rich.console import Console
 from benchmarks import candidates, checkpoints, evaluation, image_cache, prototypes, state, step, views
 from benchmarks.measure import TOLERANCE, Line
 from benchmarks.table import cells, fill_page, print_table, read_lines, to_json, to_markdown
-from papi.allocator import keep_freed_memory
+from papi.training.allocator import keep_freed_memory
 
 ITEMS = {
     "views": views,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from papi.data.cache import Wanted, read_images
+from papi.data.images.cache import Wanted, read_images
 
 
 def highest(process: str) -> float:

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 
 from benchmarks.measure import Line
-from papi import run
+from papi import train as run
 from papi.config import CandidatesConfig, CheckpointConfig, RunConfig
-from papi.engine import Stepped
-from papi.run import Saved, Started
+from papi.train import Saved, Started
+from papi.training.engine import Stepped
 
 CASES = {
     # The default of `papi train`, with its real epochs; and the paper's network, whose epochs are hours on a CPU.

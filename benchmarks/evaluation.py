@@ -8,9 +8,9 @@ from torch import Tensor
 
 from benchmarks.measure import Apart, Line, fastest_apart, speedup
 from benchmarks.views import MEAN, STD, photographs
-from papi.data.views import Normalise
-from papi.engine import evaluate
+from papi.data.views.images import Normalise
 from papi.networks import Network, build
+from papi.training.engine import evaluate
 
 
 class Task(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.measure import Line, in_turns, speedup
-from papi.data.cache import Wanted, read_images
+from papi.data.images.cache import Wanted, read_images
 
 FILES = 1_500
 MEMORY_FILES, MEMORY_SIDE = 60_000, 32

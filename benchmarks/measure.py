@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from papi.allocator import keep_freed_memory
+from papi.training.allocator import keep_freed_memory
 
 TOLERANCE = 0.2  # a ratio may miss its target by this share before the benchmark fails: machines are never quite idle
 

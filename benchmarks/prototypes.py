@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from benchmarks.measure import Line, in_turns, repeated, speedup
-from papi.state import Prototypes
+from papi.methods.state import Prototypes
 
 
 def one_after_another(prototypes: Tensor, features: Tensor, labels: Tensor, momentum: float) -> Tensor:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Line, in_turns, repeated
-from papi.losses import candidate_softmax
-from papi.packed import PackedConfidence, PackedSets
-from papi.state import Confidence
+from papi.methods.losses import candidate_softmax
+from papi.methods.packed import PackedConfidence, PackedSets
+from papi.methods.state import Confidence
 
 BATCH, MEAN_SET = 256, 10
 CALLS = 10

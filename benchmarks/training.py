@@ -10,12 +10,12 @@ from benchmarks.views import MEAN, STD, PillowViews, photographs
 from papi.config import OptimConfig
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
-from papi.data.views import Normalise, Views
-from papi.engine import train_step
+from papi.data.views.images import Normalise, Views
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import build
-from papi.optim import build_optimizer
-from papi.tally import Tally
+from papi.training.engine import train_step
+from papi.training.optim import build_optimizer
+from papi.training.tally import Tally
 from papi.types import Progress
 
 LR = 0.01

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.measure import Line, in_turns, speedup
-from papi.data import autoaugment
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
-from papi.data.views import Normalise, Views
+from papi.data.views import autoaugment
+from papi.data.views.images import Normalise, Views
 from papi.randomness import draws
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)

@@ -8,11 +8,11 @@ Train it from here, or with every option of the command line:
 
 from pathlib import Path
 
-from papi import run
+from papi import train as run
 from papi.config import RunConfig
-from papi.engine import EpochEnded
-from papi.losses import soft_cross_entropy
 from papi.methods import Method
+from papi.methods.losses import soft_cross_entropy
+from papi.training.engine import EpochEnded
 from papi.types import Batch, Progress, StepOutput
 
 

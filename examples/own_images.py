@@ -12,11 +12,11 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 import papi
-from papi import run
+from papi import train as run
 from papi.config import CandidatesConfig, RunConfig
-from papi.data.incoming import read_parts
-from papi.labels import resolve
-from papi.runfolder import RunFolder
+from papi.data.own.incoming import read_parts
+from papi.runs.folder import RunFolder
+from papi.runs.labels import resolve
 
 COLOURS = {"rose": (200, 40, 60), "tulip": (230, 200, 40), "violet": (110, 60, 200)}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from papi.inference import ModelCard, save_model
 from papi.networks import NETWORKS, Network, build
+from papi.runs.model import ModelCard, save_model
 
 CLASSES = ("ant", 'bee, "queen"', "cat", "dog")
 

@@ -18,18 +18,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from papi import distributed, engine, run
-from papi.annotator import annotator_logits
+from papi import distributed
+from papi import train as run
 from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, refuse
-from papi.data.feature_views import normaliser, views_of
 from papi.data.loader import Loader
+from papi.data.views.features import normaliser, views_of
 from papi.errors import UserError
-from papi.evaluator import Evaluator
 from papi.methods import METHODS, Method
+from papi.methods.options import parse_options
 from papi.networks import Network
-from papi.options import parse_options
+from papi.training import engine
+from papi.training.annotator import annotator_logits
+from papi.training.evaluator import Evaluator
 from papi.types import Progress, StepOutput
 from toy_data import make_toy_dataset
 
@@ -98,7 +100,7 @@ def train(name: str, options: dict[str, str], kind: str) -> dict[str, Any]:
     device = torch.device("cpu")
     normalise = normaliser(data.input_shape, data.mean, data.std, device)
     wide: Any = lambda images: normalise(images).to(dtype)  # noqa: E731
-    loader = Loader(torch.from_numpy(data.images), sets, views_of(data), wide, method.views, batch_size=BATCH, seed=3)
+    loader = Loader(torch.from_numpy(data.samples), sets, views_of(data), wide, method.views, batch_size=BATCH, seed=3)
     optimizer = torch.optim.SGD(method.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
     losses, digests, rows = [], [], []
     original = engine.train_step

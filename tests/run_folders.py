@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from papi.config import RunConfig, to_dict
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 
 AWKWARD = ('<script>alert("x")</script>', 'it\'s "quoted", with a comma', "fox 🦊👩‍🔬", "שלום עולם")
 

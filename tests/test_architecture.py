@@ -1,8 +1,11 @@
-"""The order of the parts: nothing imports what stands below it."""
+"""The order of the rooms: nothing imports what stands below it, also inside a room."""
 
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,98 +13,92 @@ import pytest
 import papi
 
 ROOT = Path(papi.__file__).parent
-# Upper lines know nothing of lower ones. Modules on one line may import each other.
+# One rank for each room and each module at the top. Upper ones know nothing of lower ones.
 ORDER = [
-    ["errors", "durable", "allocator", "npz"],
-    ["lock"],
-    ["types"],
-    ["schedules", "randomness", "options"],
-    ["config"],
-    ["runfolder"],
-    ["labels"],
-    ["distributed"],
-    ["losses"],
-    ["state"],
-    ["packed"],
-    ["data"],
-    ["networks"],
-    ["methods"],
-    ["presets"],
-    ["optim", "metrics", "calibration", "checkpoint", "tally"],
-    ["engine"],
-    ["selection"],
-    ["evaluator", "inference"],
-    ["parent", "export", "checkup"],
-    ["hub"],
-    ["annotator"],
-    ["preparation"],
-    ["record", "assembly"],
-    ["run"],
-    ["targets", "decisions"],
-    ["estimator"],
-    ["experiments"],
-    ["report"],
-    ["cli"],
-]
-RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
+    "errors", "types", "randomness", "config", "files", "distributed", "networks", "methods", "data", "runs",
+    "training", "inference", "setup", "train", "export", "estimator", "experiments", "report", "cli",
+]  # fmt: skip
+INSIDE_DATA = ["dataset", "candidates", "images", "views", "own", "known", "digest", "load", "loader"]
 NO_TORCH = [
-    "errors",
-    "durable",
-    "npz",
-    "lock",
-    "allocator",
-    "options",
-    "config",
-    "runfolder",
-    "presets",
-    "metrics",
-    "calibration",
-    "data.dataset",
-    "data.digest",
-    "data.sources",
-    "data.candidates",
-    "preparation",
-    "labels",
-    "report",
-    "cli",
-]
+    "errors", "files.durable", "files.npz", "files.lock", "config", "runs.folder", "runs.labels", "setup.data",
+    "training.metrics", "training.calibration", "training.allocator", "data.dataset", "data.digest", "data.candidates",
+    "data.known.sources", "report", "cli",
+]  # fmt: skip
+AT_THE_TOP = 10  # modules; everything else has a room
 
 
-def part(module: str) -> str:
-    """`papi.data.views` → `data`."""
-    return module.split(".")[1]
+def name_of(file: Path) -> str:
+    """`src/papi/data/views/images.py` → `data.views.images`; a room is named like its folder."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(file: Path) -> set[str]:
-    """Modules of the package that a file imports, also inside functions."""
+FILES = {name_of(file): file for file in sorted(ROOT.rglob("*.py")) if file.parent != ROOT or file.stem[:2] != "__"}
+
+
+def nodes(module: str) -> Iterator[ast.AST]:
+    """The syntax of a module, without what only type checkers read."""
+    waiting: list[ast.AST] = [ast.parse(FILES[module].read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Modules of the package that a module imports, also inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            # `from papi import engine` names a module, `from papi.engine import fit` names one by its path.
-            found |= {f"papi.{a.name}" for a in node.names} if node.module == "papi" else {node.module}
-    return {name for name in found if name.startswith("papi.") and part(name) != "__version__"}
+            # `from papi.data import loader` names a module, `from papi.data.loader import Loader` is in one.
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    names = {name.removeprefix("papi.") for name in found if name.startswith("papi.")}
+    return frozenset(name for name in names if name in FILES and name != module)
 
 
-FILES = sorted(file for file in ROOT.rglob("*.py") if file.parent != ROOT or not file.stem.startswith("__"))
+@pytest.mark.parametrize("module", FILES)
+def test_nothing_imports_what_stands_below_it(module: str) -> None:
+    room = module.split(".")[0]
+    assert room in ORDER, f"{room} has no place in the order"
+    for name in imports(module):
+        assert ORDER.index(name.split(".")[0]) <= ORDER.index(room), f"{module} must not import {name}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_nothing_imports_what_stands_below_it(file: Path) -> None:
-    own = part("papi." + ".".join(file.relative_to(ROOT).with_suffix("").parts))
-    assert own in RANK, f"{own} has no place in the order"
-    for name in imports(file):
-        assert RANK[part(name)] <= RANK[own], f"{own} must not import {name}"
+@pytest.mark.parametrize("module", [name for name in FILES if name.startswith("data.")])
+def test_the_order_inside_the_data(module: str) -> None:
+    own = INSIDE_DATA.index(module.split(".")[1])
+    for name in imports(module):
+        if name.startswith("data."):
+            assert INSIDE_DATA.index(name.split(".")[1]) <= own, f"{module} must not import {name}"
+
+
+def test_there_is_an_order_inside_every_room() -> None:
+    """No module imports itself through others, in no room and across none; imports inside functions count."""
+    graph = {module: {name for name in imports(module) if name != module.rpartition(".")[0]} for module in FILES}
+    list(TopologicalSorter(graph).static_order())  # raises CycleError with the modules in question
+
+
+def test_few_modules_at_the_top() -> None:
+    assert len(list(ROOT.glob("*.py"))) <= AT_THE_TOP
+
+
+@pytest.mark.parametrize("room", [path.parent for path in ROOT.rglob("__init__.py") if path.parent != ROOT])
+def test_every_room_says_what_lives_there(room: Path) -> None:
+    told = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    assert "\n\n" in told, f"{room.name}/__init__.py says what lives there, and below what it may import"
 
 
 def test_no_room_for_odds_and_ends() -> None:
-    assert not [f for f in FILES if f.stem in {"utils", "common", "misc", "core", "hooks", "helpers"}]
+    assert not {name.rpartition(".")[2] for name in FILES} & {"utils", "common", "misc", "core", "hooks", "helpers"}
 
 
 def test_one_module_talks_to_other_processes() -> None:
-    touching = {file.stem for file in FILES if _names_torch_distributed(ast.parse(file.read_text()))}
-    assert touching == {"distributed"}
+    assert {name for name in FILES if _names_torch_distributed(ast.parse(FILES[name].read_text()))} == {"distributed"}
 
 
 def _names_torch_distributed(tree: ast.AST) -> bool:

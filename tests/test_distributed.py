@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 from process_pair import BATCH_NORM, EPOCHS, EXACT, ROUNDED, start_pair, title, train
 
 PAIR = Path(__file__).with_name("process_pair.py")

@@ -15,11 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import papi
-from papi import PartialLabelClassifier, run
+from papi import PartialLabelClassifier
+from papi import train as run
 from papi.config import RunConfig
 from papi.data.dataset import Dataset
-from papi.data.image_folder import own_recipe
-from papi.metrics import criteria
+from papi.data.own.image_folder import own_recipe
+from papi.training.metrics import criteria
 
 QUICK = PartialLabelClassifier("proden", epochs=5, batch_size=32, device="cpu")
 
@@ -85,7 +86,7 @@ def test_every_form_of_y_gives_the_same_model(form: str) -> None:
 @pytest.mark.parametrize("form", ["n h w", "n h w c", "n c h w", "float", "colour"])
 def test_images(toy_dataset: Dataset, form: str) -> None:
     assert toy_dataset.labels is not None
-    images = toy_dataset.images
+    images = toy_dataset.samples
     X = {
         "n h w": images[:, 0],
         "n h w c": images.transpose(0, 2, 3, 1),
@@ -99,7 +100,9 @@ def test_images(toy_dataset: Dataset, form: str) -> None:
     assert classifier.predict_proba(X[:5]).shape == (5, 4)
     assert classifier.transform(X[:5]).shape[0] == 5
     if form != "colour":
-        data = replace(toy_dataset, recipe=own_recipe(8, 8), labels=None, test_images=None, test_labels=None).measured()
+        data = replace(
+            toy_dataset, recipe=own_recipe(8, 8), labels=None, test_samples=None, test_labels=None
+        ).measured()
         *_, finished = run.fit(data, sets, RunConfig(data="toy", method="proden", epochs=1, device="cpu"))
         assert isinstance(finished, run.Finished)
         assert finished.arrays is not None
@@ -160,7 +163,7 @@ def test_wrong_parameters(parameters: dict[str, Any], says: str) -> None:
 
 
 def test_images_of_another_shape_are_refused(toy_dataset: Dataset) -> None:
-    classifier = clone(QUICK).set_params(epochs=1).fit(toy_dataset.images[:, 0], toy_dataset.labels)
+    classifier = clone(QUICK).set_params(epochs=1).fit(toy_dataset.samples[:, 0], toy_dataset.labels)
     with pytest.raises(ValueError, match=r"takes \(1, 8, 8\)"):
         classifier.predict(np.zeros((2, 9, 9), np.uint8))
     with pytest.raises(ValueError, match=r"takes \(1, 8, 8\)"):

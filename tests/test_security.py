@@ -11,10 +11,10 @@ import pytest
 
 import papi
 from command import papi_exit_code
-from papi.data.published import Remote
-from papi.data.sources import SOURCES
+from papi.data.known.published import Remote
+from papi.data.known.sources import SOURCES
 from papi.report import read_run, run_page
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 from run_folders import write_run
 
 ROOT = Path(papi.__file__).parents[2]

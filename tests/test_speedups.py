@@ -15,12 +15,12 @@ from torch.nn.functional import max_pool2d, pixel_unshuffle
 
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
-from papi.data.views import Normalise, Views
-from papi.engine import evaluate, train_step
+from papi.data.views.images import Normalise, Views
+from papi.methods.packed import PackedConfidence, packed
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import Network, Output, build
 from papi.networks.small import SmallResNet
-from papi.packed import PackedConfidence, packed
+from papi.training.engine import evaluate, train_step
 from papi.types import Progress
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)

@@ -23,9 +23,9 @@ def make_toy_dataset(classes: int = 4, train: int = 96, test: int = 40, seed: in
     return Dataset(
         name="toy",
         class_names=tuple(f"bar {k}" for k in range(classes)),
-        images=images,
+        samples=images,
         labels=labels,
-        test_images=test_images,
+        test_samples=test_images,
         test_labels=test_labels,
         mean=(0.25,),
         std=(0.25,),
@@ -37,9 +37,9 @@ def write_toy_npz(path: Path) -> Path:
     data = make_toy_dataset()
     np.savez(
         path,
-        images=data.images,
+        images=data.samples,
         labels=data.labels,
-        test_images=data.test_images,
+        test_images=data.test_samples,
         test_labels=data.test_labels,
         class_names=np.array(data.class_names),
     )

@@ -1,6 +1,6 @@
 """What a run is: frozen dataclasses that the command line is made from, checked when they are built.
 
-A field that is `None` is left to the preset (`papi.presets.complete` fills it in). `Parameter` only names and groups
+A field that is `None` is left to the preset (`papi.setup.settings.complete` fills it in). `Parameter` only names and groups
 options on the command line.
 """
 

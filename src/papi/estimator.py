@@ -16,16 +16,18 @@ from sklearn.base import (  # type: ignore[import-untyped]
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from papi import metrics, preparation, run
+from papi import train as run
 from papi.config import OptimConfig, RunConfig, Select
 from papi.data.dataset import Dataset
-from papi.data.image_folder import own_recipe
-from papi.data.readers import as_image_array
-from papi.engine import EpochEnded
+from papi.data.images.arrays import as_image_array
+from papi.data.own.image_folder import own_recipe
+from papi.data.own.targets import Targets, candidates_among, is_single, read_targets
 from papi.inference import Model
-from papi.options import as_typed
-from papi.parent import Parent
-from papi.targets import Targets, candidates_among, is_single, read_targets
+from papi.methods.options import as_typed
+from papi.runs.parent import Parent
+from papi.setup import data as preparation
+from papi.training import metrics
+from papi.training.engine import EpochEnded
 
 
 class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from command import papi_exit_code
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 from run_folders import write_run
 
 

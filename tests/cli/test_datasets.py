@@ -8,8 +8,8 @@ import pytest
 
 import published_files as published
 from command import papi_exit_code
-from papi.data.published import Remote
-from papi.data.sources import SOURCES
+from papi.data.known.published import Remote
+from papi.data.known.sources import SOURCES
 
 Say = Callable[..., tuple[int, str, str]]
 

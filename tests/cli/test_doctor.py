@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from command import papi_exit_code
-from papi import checkpoint, run
+from papi import train as run
 from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.errors import UserError
-from papi.runfolder import RunFolder, identity_hash
+from papi.runs import checkpoint
+from papi.runs.folder import RunFolder, identity_hash
 from toy_data import make_toy_dataset, write_toy_npz
 
 CONFIG = RunConfig(data="toy", epochs=2, batch_size=48, device="cpu", threads=1, network="small", method="proden")

@@ -41,7 +41,7 @@ def measured(said: str) -> int:
 
 def save(file: str, **more: object) -> None:
     data = make_toy_dataset(seed=5)
-    arrays = {"images": data.images, "labels": data.labels, "class_names": np.array(data.class_names), **more}
+    arrays = {"images": data.samples, "labels": data.labels, "class_names": np.array(data.class_names), **more}
     np.savez(file, **{name: value for name, value in arrays.items() if value is not None})  # type: ignore[arg-type]
 
 
@@ -63,7 +63,7 @@ def test_all_labelled_images_of_other_data(place: Path, capsys: Out) -> None:
 
 def test_test_images_of_other_data_come_first(place: Path, capsys: Out) -> None:
     tests = make_toy_dataset(seed=6)
-    save("other.npz", test_images=tests.test_images, test_labels=tests.test_labels)
+    save("other.npz", test_images=tests.test_samples, test_labels=tests.test_labels)
     assert papi_exit_code("evaluate", "run", "--data", "other.npz") == 0
     assert measured(capsys.readouterr().out) == 40
 
@@ -76,7 +76,7 @@ def test_the_data_of_the_run_by_name_are_not_other_data(trained: Path, capsys: O
 
 def test_a_folder_of_images_of_another_size(place: Path, capsys: Out) -> None:
     data = make_toy_dataset()
-    for number, (image, label) in enumerate(zip(data.images, data.labels.tolist(), strict=True)):  # type: ignore[union-attr]
+    for number, (image, label) in enumerate(zip(data.samples, data.labels.tolist(), strict=True)):  # type: ignore[union-attr]
         file = Path("photos", data.class_names[label], f"{number}.png")
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image[0]).resize((20, 20)).save(file)

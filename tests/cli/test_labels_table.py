@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from command import papi_exit_code
-from papi import run
+from papi import train as run
 from papi.cli.labels import COLUMNS, labels
 from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.errors import UserError
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 
 
 def train(data: Dataset, folder: Path, method: str) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from command import papi_exit_code
 from papi.config import RunConfig
-from papi.presets import complete
+from papi.setup.settings import complete
 
 Out = pytest.CaptureFixture[str]
 

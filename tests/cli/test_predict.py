@@ -83,7 +83,7 @@ def test_images_and_folders(tmp_path: Path, capsys: Out) -> None:
 
 
 def test_images_are_brought_to_the_models_shape_as_in_training(tmp_path: Path, capsys: Out) -> None:
-    from papi.data.cache import Wanted, read_images
+    from papi.data.images.cache import Wanted, read_images
 
     model = write_model(tmp_path / "run", shape=(3, 8, 8))
     Image.fromarray(images(1, (3, 20, 31))[0].transpose(1, 2, 0)).save(tmp_path / "large.png")

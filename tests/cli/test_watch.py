@@ -11,7 +11,7 @@ import pytest
 
 from command import papi_exit_code
 from papi.cli.watch import HEIGHT, curve
-from papi.lock import Lock
+from papi.files.lock import Lock
 from run_folders import write_run
 
 

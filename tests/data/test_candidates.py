@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papi.data import candidates as generators
-from papi.data.groupings import read_groups, read_matrix
+from papi.data.own.groupings import read_groups, read_matrix
 from papi.errors import UserError
 
 N, K = 20_000, 10

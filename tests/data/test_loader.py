@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from papi.data.dataset import Dataset
 from papi.data.loader import Loader, batch_bounds
-from papi.data.views import Normalise, Views
+from papi.data.views.images import Normalise, Views
 
 
 def make_loader(
     data: Dataset, batch_size: int = 20, names: tuple[str, ...] = ("weak", "strong"), seed: int = 0
 ) -> Loader:
-    images = torch.from_numpy(data.images)
+    images = torch.from_numpy(data.samples)
     candidates = torch.ones(len(images), 4, dtype=torch.bool)
     normalise = Normalise(data.mean, data.std, torch.device("cpu"))
     return Loader(images, candidates, Views(data.recipe), normalise, names, batch_size=batch_size, seed=seed)

@@ -43,7 +43,7 @@ def test_the_example_and_then_the_page(
 
 
 def test_what_the_page_says_of_formats() -> None:
-    from papi.export import FORMATS
+    from papi.export.formats import FORMATS
 
     listed = dict(re.findall(r"^\| `(\w+)` \|.*\| `(model\.[\w.]+)` \|$", PAGE, re.MULTILINE))
     assert listed == {kind: f"model{form.suffix}" for kind, form in FORMATS.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from papi import run
+from papi import train as run
 from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset

@@ -9,12 +9,12 @@ import pytest
 from tiny import tiny_suite
 
 import papi.cli
-from papi import run
+from papi import train as run
 from papi.config import CandidatesConfig, OptimConfig, RunConfig, to_dict
 from papi.experiments import SUITES, cells
 from papi.experiments.compute import epochs_within, units
 from papi.experiments.rows import collect, read_rows, read_run, write_rows
-from papi.presets import complete
+from papi.setup.settings import complete
 
 
 def train(config: RunConfig, folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_the_preset_of_today_does_not_fill_in_options_of_earlier_runs(
     result = read_run(trained)
     assert result is not None
     assert result.config.options == {"temperature": "0.5"}
-    monkeypatch.setitem(papi.presets._QUICK_OPTIONS, "papi", lambda *_: {"passes": "one"})
+    monkeypatch.setitem(papi.setup.settings._QUICK_OPTIONS, "papi", lambda *_: {"passes": "one"})
     assert read_run(trained).key == result.key  # type: ignore[union-attr]
 
 
@@ -99,7 +99,7 @@ def test_the_preset_of_today_does_not_fill_in_options_of_earlier_runs(
     [
         lambda record: record["config"].update(gone=1),  # a setting that is not known any more
         lambda record: record["identity"]["option"].update(gone=1),
-        lambda record: record.update(command=["/somewhere/scripts/validate.py", "--out", "x"]),
+        lambda record: record.update(command=["/somewhere/recipes/validate.py", "--out", "x"]),
     ],
 )
 def test_runs_that_are_not_understood_are_left_out(trained: Path, change: Any) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from tiny import as_module, tiny_suite
 
-from papi import run
+from papi import train as run
 from papi.experiments import cells, grid, rendering
 from papi.experiments.rows import collect
 from papi.experiments.suites import Entry, Suite
-from papi.presets import complete
+from papi.setup.settings import complete
 
 
 def environment(folder: Path) -> dict[str, str]:

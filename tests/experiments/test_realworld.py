@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from papi import run
+from papi import train as run
 from papi.config import RunConfig
 from papi.experiments import tables
 from papi.experiments.estimate import seconds_here
@@ -14,7 +14,7 @@ from papi.experiments.paper import CC, PICO, PRODEN
 from papi.experiments.realworld import PUBLISHED, SUITE, TABLE
 from papi.experiments.rows import read_rows
 from papi.experiments.suites import Entry
-from papi.presets import complete
+from papi.setup.settings import complete
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "docs" / "results" / "real-world.jsonl"

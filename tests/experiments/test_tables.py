@@ -14,7 +14,7 @@ from papi.experiments import figures, page, rendering, tables
 from papi.experiments.paper import CEILING, DPLL, PAPI, PRODEN
 from papi.experiments.rows import Result, Results
 from papi.experiments.suites import Figure, Measure, Published, Suite, Table, Task
-from papi.presets import complete
+from papi.setup.settings import complete
 
 TASK = Task("fashion-mini", "fashion-mini", "q = 0.5")
 ENTRIES = (CEILING, PAPI, DPLL, PRODEN)

@@ -121,7 +121,14 @@ def _load() -> None:
     """Everything a training imports, so that forks have it. An optimizer imports half of torch when it is made."""
     import torch
 
-    for module in ("papi.annotator", "papi.checkup", "papi.cli", "papi.run", "scipy.io", "torch.utils.serialization"):
+    for module in (
+        "papi.training.annotator",
+        "papi.runs.doctor",
+        "papi.cli",
+        "papi.train",
+        "scipy.io",
+        "torch.utils.serialization",
+    ):
         importlib.import_module(module)
     torch.set_num_threads(1)
     torch.optim.SGD([torch.zeros(1)], lr=0.1)
@@ -158,7 +165,7 @@ def _limit_file_size(when: dict[str, Any]) -> None:
 
     With `kill` the system ends the process in the middle of that write, as it does by default.
     """
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
 
     untouched, seen = RunFolder.writing, 0
     if when.get("kill"):

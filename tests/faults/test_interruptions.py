@@ -11,8 +11,8 @@ import pytest
 from preloaded import Preloaded
 from tiny_runs import damage, result, train, wait_for, write_data
 
-from papi import lock
-from papi.runfolder import RunFolder
+from papi.files import lock
+from papi.runs.folder import RunFolder
 
 FOR_EVER = 100_000  # epochs
 

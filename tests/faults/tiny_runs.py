@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from preloaded import Child, Preloaded
 
-from papi.checkup import check_up
-from papi.runfolder import RunFolder
+from papi.runs.doctor import check_up
+from papi.runs.folder import RunFolder
 
 VARYING = ("seconds", "cpu_seconds", "images_per_second")  # what a clock decides
 

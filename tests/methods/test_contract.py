@@ -13,16 +13,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from papi import engine, run
+from papi import train as run
 from papi.cli.methods import methods
 from papi.config import OptimConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
-from papi.engine import EpochEnded, Stepped
 from papi.methods import METHODS, Method
-from papi.options import parse_options
-from papi.runfolder import RunFolder
-from papi.state import Confidence, Prototypes
+from papi.methods.options import parse_options
+from papi.methods.state import Confidence, Prototypes
+from papi.runs.folder import RunFolder
+from papi.training import engine
+from papi.training.engine import EpochEnded, Stepped
 from papi.types import Batch, Progress, StepOutput
 
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
@@ -64,14 +65,14 @@ def some_of(data: Dataset, classes: int, images: int) -> Dataset:
     """The first images of the first classes."""
     assert data.labels is not None
     assert data.test_labels is not None
-    assert data.test_images is not None
+    assert data.test_samples is not None
     kept, tested = np.flatnonzero(data.labels < classes)[:images], data.test_labels < classes
     return replace(
         data,
         class_names=data.class_names[:classes],
-        images=data.images[kept],
+        samples=data.samples[kept],
         labels=data.labels[kept],
-        test_images=data.test_images[tested],
+        test_samples=data.test_samples[tested],
         test_labels=data.test_labels[tested],
     )
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from papi.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
+from papi.methods.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.papi import PaPi, PaPiConfig
+from papi.methods.state import Confidence, Prototypes
 from papi.networks import Network, build
 from papi.randomness import draws
-from papi.state import Confidence, Prototypes
 from papi.types import Batch, Progress
 
 R0 = torch.tensor([[2, -1, 0.5, 0], [0.1, 0.2, -0.3, 1.5], [-2, 3, 1, 0]])

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from papi.errors import UserError
-from papi.losses import info_nce, supervised_contrastive
+from papi.methods.losses import info_nce, supervised_contrastive
 from papi.methods.pico import PiCO, PiCOConfig
+from papi.methods.state import Confidence, Prototypes
 from papi.networks import Network, build
-from papi.state import Confidence, Prototypes
 from papi.types import Batch, Progress, StepOutput
 
 R0 = torch.tensor([[2, -1, 0.5, 0], [0.1, 0.2, -0.3, 1.5], [-2, 3, 1, 0]])

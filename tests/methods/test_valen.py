@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Dirichlet, kl_divergence
 
 from papi.errors import UserError
-from papi.losses import dirichlet_kl
+from papi.methods.losses import dirichlet_kl
 from papi.methods.valen import VALEN, VALENConfig
 from papi.networks import Network, build
 from papi.randomness import seed_torch

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 from run_folders import write_run
 
 

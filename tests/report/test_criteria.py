@@ -9,7 +9,7 @@ import pytest
 from papi.config import RunConfig, to_dict
 from papi.errors import UserError
 from papi.report.criteria import Judged, places, rank_correlation, read_judged, regrets
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 
 
 def judged(name: str, covering: list[float], accuracy: list[float], **config: Any) -> Judged:

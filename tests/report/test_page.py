@@ -10,7 +10,7 @@ import numpy as np
 from papi.report import comparison_page, read_run, run_page
 from papi.report.comparison import accuracy_by_flip_rate, standings
 from papi.report.tables import choices
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 from run_folders import AWKWARD
 
 Make = Callable[..., RunFolder]

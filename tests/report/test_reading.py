@@ -8,7 +8,7 @@ import pytest
 
 from papi.errors import UserError
 from papi.report import read_run, run_page
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 
 Make = Callable[..., RunFolder]
 

@@ -45,7 +45,7 @@ def check(
     size
         Side in pixels to which images are brought.
     """
-    from papi.preparation import load_dataset
+    from papi.setup.data import load_dataset
 
     console = make_console()
     config = RunConfig(data=data, candidates=candidates, data_dir=data_dir, data_size=size, data_test_share=0)
@@ -93,10 +93,10 @@ def describe(console: Console, dataset: "Dataset") -> None:
     """What there is: samples, classes, set sizes, and labels that occur together."""
     from papi.data.candidates import frequent_pairs, statistics
 
-    tests = "" if dataset.test_images is None else f" and {len(dataset.test_images):,} for testing"
+    tests = "" if dataset.test_samples is None else f" and {len(dataset.test_samples):,} for testing"
     shape = " x ".join(str(size) for size in dataset.input_shape)
     console.print(
-        f"{printable(dataset.name)}: {len(dataset.images):,} {dataset.kind} of {shape} for training{tests}, "
+        f"{printable(dataset.name)}: {len(dataset.samples):,} {dataset.kind} of {shape} for training{tests}, "
         f"{len(dataset.class_names)} classes, true labels {'given' if dataset.labels is not None else 'not given'}",
         soft_wrap=True,
     )

@@ -67,8 +67,8 @@ def compare(
 
 
 def _ranking(runs: list["Judged"], key: str) -> Table:
-    from papi.metrics import CRITERIA
     from papi.report.criteria import places
+    from papi.training.metrics import CRITERIA
 
     found = {criterion: places(runs, criterion) for criterion in CRITERIA}
     tested = any("test_accuracy" in run.row for run in runs)

@@ -11,7 +11,7 @@ from rich.table import Table
 from papi.cli.terminal import make_console
 
 if TYPE_CHECKING:
-    from papi.data.published import Source
+    from papi.data.known.published import Source
 
 datasets = App(name="datasets", help="List the known datasets and whether they are on this machine; download them.")
 
@@ -27,7 +27,7 @@ def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> No
     name
         A dataset of the list. [default: list all]
     """
-    from papi.data.sources import SOURCES
+    from papi.data.known.sources import SOURCES
     from papi.errors import unknown
 
     console = make_console()
@@ -105,8 +105,8 @@ def get(name: str, /, *, data_dir: _DataDir = Path("data")) -> None:
     name
         A dataset of the list.
     """
-    from papi.data.download import fetch
-    from papi.data.sources import SOURCES
+    from papi.data.known.download import fetch
+    from papi.data.known.sources import SOURCES
     from papi.errors import UserError, unknown
 
     if name not in SOURCES:

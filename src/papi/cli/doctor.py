@@ -16,7 +16,7 @@ def doctor(run: Path, /) -> None:
     run
         Folder of a run, finished or not.
     """
-    from papi.checkup import check_up
+    from papi.runs.doctor import check_up
 
     found = check_up(run)
     console = make_console()

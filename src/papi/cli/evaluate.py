@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from papi.config import RunConfig
     from papi.data.dataset import Dataset
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
 
 
 def evaluate(
@@ -37,9 +37,9 @@ def evaluate(
     """
     from papi.config import from_dict
     from papi.inference import load
-    from papi.metrics import accuracy, calibration_error
-    from papi.preparation import load_dataset
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
+    from papi.setup.data import load_dataset
+    from papi.training.metrics import accuracy, calibration_error
 
     folder = RunFolder(run)
     record = folder.read_config()
@@ -79,7 +79,7 @@ def evaluate(
 def _elsewhere(config: "RunConfig", data: str, shape: tuple[int, ...]) -> "RunConfig":
     """How to read other data for a model that takes `shape`: whole, because none of them was trained on."""
     from papi.config import CandidatesConfig
-    from papi.data.sources import SOURCES
+    from papi.data.known.sources import SOURCES
 
     folder = data not in SOURCES and Path(data).is_dir()
     return replace(
@@ -94,8 +94,8 @@ def _elsewhere(config: "RunConfig", data: str, shape: tuple[int, ...]) -> "RunCo
 
 def _labelled(dataset: "Dataset", other: bool) -> tuple["np.ndarray", "np.ndarray"]:
     """What to measure on: test images; of other data without them, all images."""
-    if dataset.test_images is not None and dataset.test_labels is not None:
-        return dataset.test_images, dataset.test_labels
+    if dataset.test_samples is not None and dataset.test_labels is not None:
+        return dataset.test_samples, dataset.test_labels
     if not other:
         raise UserError(
             f"{dataset.name} has no test images with true labels: give other images with true labels with --data."
@@ -104,7 +104,7 @@ def _labelled(dataset: "Dataset", other: bool) -> tuple["np.ndarray", "np.ndarra
         raise UserError(
             f"{dataset.name} has no true labels to measure by: it needs one for each row, or rows of the split `test`."
         )
-    return dataset.images, dataset.labels
+    return dataset.samples, dataset.labels
 
 
 def _warning(folder: "RunFolder", record: dict[str, Any], config: "RunConfig", dataset: "Dataset") -> str | None:
@@ -116,7 +116,7 @@ def _warning(folder: "RunFolder", record: dict[str, Any], config: "RunConfig", d
     except (UserError, KeyError):
         doctor = f"papi doctor {shlex.quote(str(folder.path))}"
         return f"candidates.npz cannot be read, so nothing tells whether the data are those of the run: see `{doctor}`."
-    enough = config.limit is None or config.limit <= len(dataset.images)
+    enough = config.limit is None or config.limit <= len(dataset.samples)
     if enough and same_data(record, dataset.limited(config.limit), candidates):
         return None
     return f"{config.data} may have changed since the run was trained; this is measured on what there is now."

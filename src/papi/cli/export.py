@@ -36,11 +36,11 @@ def export(
     """
     if out is not None and hub_folder is not None:
         raise UserError("--out and --hub-folder exclude each other: a file, or a folder with all files.")
-    from papi.export import FORMATS, input_name
-    from papi.export import export as write
-    from papi.hub import write_hub_folder
+    from papi.export.formats import FORMATS, input_name
+    from papi.export.formats import export as write
+    from papi.export.hub import write_hub_folder
     from papi.inference import load
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
 
     if out is not None:
         _require_suffix(kind, out, {name: form.suffix for name, form in FORMATS.items()})

@@ -12,13 +12,13 @@ from rich.text import Text
 from papi.cli.terminal import make_console, printable
 from papi.cli.train import follow
 from papi.config import WHOLE
-from papi.durable import output_file
 from papi.errors import UserError
+from papi.files.durable import output_file
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from papi.labels import Resolved
+    from papi.runs.labels import Resolved
 
 COLUMNS = (
     "index", "file", "row", "candidates", "label", "confidence", "margin", "entropy", "second_choice",
@@ -60,7 +60,7 @@ def labels(
             raise UserError("--epochs and --data-dir are for training on: give decisions with --fix, too.")
         _write(run, out or run / "labels.csv")
         return
-    from papi.decisions import fixed_folder, train_with
+    from papi.runs.decisions import fixed_folder, train_with
 
     folder = out or fixed_folder(run)
     if folder.suffix == ".csv":
@@ -80,8 +80,8 @@ def _write(run: Path, file: Path) -> None:
     """The table of a finished run as a csv file, and its first rows on the terminal."""
     import numpy as np
 
-    from papi.labels import resolve
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
+    from papi.runs.labels import resolve
 
     folder = RunFolder(run)
     record = folder.read_config()
@@ -121,7 +121,7 @@ def _rows(
     classes: list[str],
 ) -> list[tuple[object, ...]]:
     """A row for each training image, in their order."""
-    from papi.data.tables import join_labels
+    from papi.data.own.tables import join_labels
 
     return [
         (

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from papi.cli.terminal import make_console
-from papi.options import as_typed
+from papi.methods.options import as_typed
 
 if TYPE_CHECKING:
     from papi.methods import Method
@@ -63,8 +63,8 @@ def methods(name: str | None = None, /) -> None:
 def _used_by_train(name: str, kind: "type[Method]") -> tuple[dict[str, str], int]:
     """The settings that `papi train` alone uses instead of the defaults, as one would type them, and its epochs."""
     from papi.config import RunConfig
-    from papi.options import parse_options
-    from papi.presets import complete
+    from papi.methods.options import parse_options
+    from papi.setup.settings import complete
 
     config = complete(RunConfig(method=name))
     chosen, plain = parse_options(kind.Config, config.options), kind.Config()

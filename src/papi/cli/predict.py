@@ -14,13 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from papi.cli.terminal import make_console, printable
 from papi.config import WHOLE
-from papi.durable import output_file
 from papi.errors import UserError
+from papi.files.durable import output_file
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from papi.data.incoming import Part
+    from papi.data.own.incoming import Part
 
 BATCH = 256
 
@@ -60,9 +60,9 @@ def predict(
     """
     if top < 1:
         raise UserError(f"--top-k must be 1 or more; got {top}.")
-    from papi.data.incoming import count_samples, read_parts
-    from papi.engine import find_device
+    from papi.data.own.incoming import count_samples, read_parts
     from papi.inference import load
+    from papi.training.engine import find_device
 
     model = load(run, str(find_device(device)))
     names, top = model.class_names, min(top, len(model.class_names))

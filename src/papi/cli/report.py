@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from papi.cli.terminal import make_console
-from papi.durable import output_file
+from papi.files.durable import output_file
 
 
 def report(

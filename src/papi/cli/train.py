@@ -16,13 +16,13 @@ from cyclopts import Group, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from papi.allocator import keep_freed_memory
 from papi.cli.tensorboard import Scalars
 from papi.cli.terminal import make_console, printable, process
 from papi.config import RunConfig
+from papi.training.allocator import keep_freed_memory
 
 if TYPE_CHECKING:
-    from papi.run import Event, Started
+    from papi.train import Event, Started
 
 _DEFAULT = RunConfig()
 
@@ -46,7 +46,7 @@ def train(
         Write the measurements of every epoch for TensorBoard, too.
     """
     keep_freed_memory()  # before anything large is allocated
-    from papi import run  # torch takes seconds to load: not before the options are right
+    from papi import train as run  # torch takes seconds to load: not before the options are right
 
     folder = out or default_folder(config)
     follow(folder, lambda stop, prepare: run.train(config, folder, stop, prepare), tensorboard=tensorboard)
@@ -58,7 +58,8 @@ Begin = Callable[[Callable[[], bool], Callable[[str, int, int], None]], Iterator
 
 def follow(folder: Path, begin: Begin, *, tensorboard: bool = False) -> None:
     """Show training as it goes, and end the process if it was stopped."""
-    from papi import engine, run
+    from papi import train as run
+    from papi.training import engine
 
     scalars: Scalars | None = None
     console = make_console()
@@ -150,7 +151,7 @@ def announce(console: Console, started: "Started", folder: Path) -> None:
         console.print(f"Note: {printable(problem)}", soft_wrap=True)
     console.print(
         f"{config.method}{form(started)} on {printable(dataset.name)}: "
-        f"{len(dataset.images):,} {dataset.kind}, {len(dataset.class_names)} classes, "
+        f"{len(dataset.samples):,} {dataset.kind}, {len(dataset.class_names)} classes, "
         f"{sets['mean_candidates']:.2f} candidate labels an image "
         f"({sets['singletons']:.1%} have one, {sets['full_sets']:.1%} have all)"
     )

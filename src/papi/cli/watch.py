@@ -10,12 +10,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from papi import lock
 from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
+from papi.files import lock
 
 if TYPE_CHECKING:
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
 
 CURVES = {
     "loss": ("loss", False),
@@ -38,7 +38,7 @@ def watch(run: Path, /, *, every: float = 1.0) -> None:
     every
         Seconds between two looks at it.
     """
-    from papi.runfolder import RunFolder
+    from papi.runs.folder import RunFolder
 
     if not 0 < every <= LONGEST:
         raise UserError(f"--every must be more than 0 and at most {LONGEST} seconds; got {every:g}.")
@@ -75,7 +75,7 @@ def _conclude(console: Console, folder: "RunFolder") -> None:
     if folder.summary_file.exists():
         console.print(f"Next: papi report {shlex.quote(str(folder.path))} --open", soft_wrap=True)
         return
-    from papi.checkup import capitalised, continuing  # loads torch
+    from papi.runs.doctor import capitalised, continuing  # loads torch
 
     again = capitalised(continuing(folder.read_config() or {}, folder.path))
     console.print(f"Nobody trains in it now, and it has not finished. {again} continues it.", soft_wrap=True)

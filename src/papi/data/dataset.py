@@ -38,20 +38,20 @@ class ViewRecipe:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training images with true labels, candidate sets or both; test images with true labels where there are any.
+    """Training samples with true labels, candidate sets or both; test samples with true labels where there are any.
 
-    A feature table has `images` of shape `(N, d) float32`, and `mean` and `std` by column.
+    Samples are images, or rows of a feature table, which has `mean` and `std` by column.
     """
 
     name: str
     class_names: tuple[str, ...]
-    images: np.ndarray  # (N, C, H, W) uint8
+    samples: np.ndarray  # images (N, C, H, W) uint8, or features (N, d) float32
     mean: tuple[float, ...]  # of pixel values in [0, 1], by channel: what the network's input is normalised with
     std: tuple[float, ...]
     recipe: ViewRecipe = ViewRecipe()
     labels: np.ndarray | None = None  # (N,) int64; candidate sets are made from them, and training is measured by them
     candidates: np.ndarray | None = None  # (N, K) bool, if the data come with candidate sets
-    test_images: np.ndarray | None = None  # (M, C, H, W) uint8
+    test_samples: np.ndarray | None = None  # (M, C, H, W) uint8, or (M, d) float32
     test_labels: np.ndarray | None = None  # (M,) int64
     initial_confidence: np.ndarray | None = None  # (N, K) float32 from votes: rows sum to one, zero outside candidates
     groups: np.ndarray | None = None  # (K,) int64, the superclass of each class
@@ -61,27 +61,27 @@ class Dataset:
 
     @property
     def kind(self) -> Literal["images", "features"]:
-        return "features" if self.images.ndim == 2 else "images"
+        return "features" if self.samples.ndim == 2 else "images"
 
     @property
     def input_shape(self) -> tuple[int, ...]:
         """Shape of one sample as the network sees it in evaluation."""
         side = self.recipe.resized_crop
-        return tuple(self.images.shape[1:]) if side is None else (self.images.shape[1], side, side)
+        return tuple(self.samples.shape[1:]) if side is None else (self.samples.shape[1], side, side)
 
     def measured(self) -> "Dataset":
         """With mean and std of the training samples themselves, for data without constants of their own."""
-        mean, std = (column_statistics if self.kind == "features" else pixel_statistics)(self.images)
+        mean, std = (column_statistics if self.kind == "features" else pixel_statistics)(self.samples)
         return replace(self, mean=mean, std=std)
 
     def limited(self, count: int | None) -> "Dataset":
         """The first images of each class, `count` in all; without true labels, images spread evenly over the set."""
         if count is None:
             return self
-        if count > len(self.images):
-            raise UserError(f"--limit {count} is more than the {len(self.images)} training images of {self.name}.")
+        if count > len(self.samples):
+            raise UserError(f"--limit {count} is more than the {len(self.samples)} training images of {self.name}.")
         if self.labels is None:
-            return self.taking(np.sort(draws(0, "limit").permutation(len(self.images))[:count]))
+            return self.taking(np.sort(draws(0, "limit").permutation(len(self.samples))[:count]))
         return self.taking(_balanced(self.labels, count))
 
     def with_held_out(self, share: float, seed: int) -> "Dataset":
@@ -89,16 +89,16 @@ class Dataset:
 
         The part is drawn by seed and within each class, so that rare classes are neither lost nor doubled.
         """
-        if self.test_images is not None or self.labels is None or share == 0:
+        if self.test_samples is not None or self.labels is None or share == 0:
             return self
         held = _held_out(self.labels, share, seed)
         kept = self.taking(np.flatnonzero(~held))
-        if not held.any() or not len(kept.images):
+        if not held.any() or not len(kept.samples):
             raise UserError(
-                f"{self.name} has {len(self.images)} images, too few to hold out {share:.0%} for testing: "
+                f"{self.name} has {len(self.samples)} images, too few to hold out {share:.0%} for testing: "
                 "give more, or set --data.test-share 0."
             )
-        return replace(kept, test_images=self.images[held], test_labels=self.labels[held])
+        return replace(kept, test_samples=self.samples[held], test_labels=self.labels[held])
 
     def taking(self, rows: np.ndarray) -> "Dataset":
         """The training images at these positions, with all that belongs to them.
@@ -112,7 +112,7 @@ class Dataset:
 
         return replace(
             self,
-            images=self.images[: len(rows)] if leading else self.images[rows],
+            samples=self.samples[: len(rows)] if leading else self.samples[rows],
             labels=some(self.labels),
             candidates=some(self.candidates),
             initial_confidence=some(self.initial_confidence),

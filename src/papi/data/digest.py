@@ -13,7 +13,7 @@ _HASHED_BYTES = 2**31  # of pixels: some seconds
 def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
     """What tells these sets, samples and labels from others. Of more than two gigabytes, every n-th image counts."""
     content = hashlib.sha256(np.packbits(candidates).tobytes())
-    for images in (dataset.images, dataset.test_images):
+    for images in (dataset.samples, dataset.test_samples):
         if images is not None:
             for image in images[:: 1 + images.nbytes // _HASHED_BYTES]:  # one at a time: they may lie on disk
                 content.update(image.tobytes())
@@ -25,7 +25,7 @@ def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
 
 def same_data(record: dict[str, Any], dataset: Dataset, candidates: np.ndarray) -> bool:
     """Whether these are the data of the run with this config.json, as far as it can tell."""
-    if candidates.shape != (len(dataset.images), len(dataset.class_names)):
+    if candidates.shape != (len(dataset.samples), len(dataset.class_names)):
         return False
     known = record["identity"].get("data_hash")
     if known is None or "parent" in record:  # a child's hash has its parent's confidence in it

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from papi import distributed
-from papi.data.views import Normalise, Views
-from papi.packed import Candidates
+from papi.data.views.images import Normalise, Views
+from papi.methods.packed import Candidates
 from papi.randomness import draws, draws_of_rows
 from papi.types import Batch
 
@@ -20,7 +20,7 @@ class Loader:
 
     def __init__(
         self,
-        images: Tensor,
+        samples: Tensor,
         candidates: Candidates,
         views: Views,
         normalise: Normalise,
@@ -30,10 +30,10 @@ class Loader:
         seed: int,
         drop_last: bool = False,
     ) -> None:
-        self.images, self.candidates = images, candidates
+        self.samples, self.candidates = samples, candidates
         self.views, self.normalise, self.view_names = views, normalise, view_names
         self.seed = seed
-        self.bounds = batch_bounds(len(images), batch_size, drop_last)
+        self.bounds = batch_bounds(len(samples), batch_size, drop_last)
 
     def __len__(self) -> int:
         """Steps in an epoch."""
@@ -41,26 +41,26 @@ class Loader:
 
     def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from step `first_step` on."""
-        order = torch.from_numpy(draws(self.seed, "shuffle", epoch).permutation(len(self.images)))
+        order = torch.from_numpy(draws(self.seed, "shuffle", epoch).permutation(len(self.samples)))
         for step in range(first_step, len(self.bounds)):
             start, end = self.bounds[step]
-            yield self._batch(order[start:end].to(self.images.device), epoch, step)
+            yield self._batch(order[start:end].to(self.samples.device), epoch, step)
 
     def plain(self) -> Iterator[Batch]:
         """Every training sample once, untouched and in order: the first process has the first of them."""
-        own = torch.arange(len(self.images), device=self.images.device)[distributed.split(len(self.images)).own]
+        own = torch.arange(len(self.samples), device=self.samples.device)[distributed.split(len(self.samples)).own]
         for index in torch.split(own, 1000):
-            yield Batch(index, (self.normalise(self.images[index]),), self.candidates[index])
+            yield Batch(index, (self.normalise(self.samples[index]),), self.candidates[index])
 
     def _batch(self, index: Tensor, epoch: int, step: int) -> Batch:
         own, count = distributed.split(len(index)).own, len(index)
         # Not every operation on images takes an empty batch: a process without rows makes one, and leaves it out.
         made = own if own.stop > own.start else slice(0, 1)
-        images, index = self.images[index[made]], index[own]
+        samples, index = self.samples[index[made]], index[own]
         views = []
         for position, name in enumerate(self.view_names):
             random = draws_of_rows(draws(self.seed, f"view {position}", epoch, step), made, count)
-            views.append(self.normalise(self.views(name, images, random))[: len(index)])
+            views.append(self.normalise(self.views(name, samples, random))[: len(index)])
         return Batch(index, tuple(views), self.candidates[index])
 
 

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 
 from papi.config import NO_EFFECT, RunConfig, from_dict, to_dict
 from papi.methods import find_method
-from papi.options import as_typed, parse_options
-from papi.preparation import default_kind
-from papi.presets import complete
+from papi.methods.options import as_typed, parse_options
+from papi.setup.data import default_kind
+from papi.setup.settings import complete
 
 # Where a run lies and what it runs on is nobody else's business; the preset tells how later fields were filled in.
 _LEFT_OUT = NO_EFFECT - {"preset"}

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 
 from papi.config import RunConfig
-from papi.data.sources import SOURCES
+from papi.data.known.sources import SOURCES
 from papi.methods import find_method
-from papi.options import parse_options
-from papi.presets import complete
+from papi.methods.options import parse_options
+from papi.setup.settings import complete
 
 
 def units(method: str, options: Mapping[str, str]) -> int:

@@ -9,11 +9,11 @@ import torch
 
 from papi.config import RunConfig
 from papi.data.dataset import Dataset
-from papi.data.sources import SOURCES
-from papi.engine import Stepped
+from papi.data.known.sources import SOURCES
 from papi.experiments.compute import units, work
-from papi.presets import complete
-from papi.run import fit
+from papi.setup.settings import complete
+from papi.train import fit
+from papi.training.engine import Stepped
 
 STEPS = 4  # of which the first is not counted
 BATCH = {"small": 64, "resnet18": 8, "mlp": 128}
@@ -43,7 +43,7 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
     dataset = Dataset(
         name="random",
         class_names=names,
-        images=images,
+        samples=images,
         labels=labels,
         mean=(0.5,) * channels,
         std=(0.25,) * channels,

@@ -24,7 +24,7 @@ from papi.config import RunConfig
 from papi.errors import UserError
 from papi.experiments import cells
 from papi.experiments.compute import work
-from papi.presets import complete
+from papi.setup.settings import complete
 
 Backend = Literal["local", "dask", "ray"]
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -16,7 +16,7 @@ from papi.config import RunConfig, from_dict
 from papi.data.loader import batch_bounds
 from papi.errors import UserError
 from papi.experiments import cells
-from papi.runfolder import RunFolder
+from papi.runs.folder import RunFolder
 
 VALUES = (
     "test_accuracy",

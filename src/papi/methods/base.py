@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from torch import nn
 
+from papi.methods.packed import Candidates, PackedSets
+from papi.methods.state import Confidence, Prototypes
 from papi.networks import Network
-from papi.packed import Candidates, PackedSets
-from papi.state import Confidence, Prototypes
 from papi.types import Batch, Progress, StepOutput
 
 
@@ -65,7 +65,7 @@ class Method(nn.Module):
 
     @classmethod
     def packs(cls, config: Any) -> bool:
-        """Whether it takes packed sets (`papi.packed`): all it believes stays inside them, in `uniform_confidence`."""
+        """Whether it takes packed sets (`papi.methods.packed`): all it believes stays inside them, in `uniform_confidence`."""
         return False
 
     @classmethod

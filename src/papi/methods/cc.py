@@ -10,7 +10,7 @@ Symbols: f logits, Y candidates; the loss is -log Σ_{j in Y} softmax(f)_j.
 from dataclasses import dataclass
 from typing import Any
 
-from papi.losses import candidate_likelihood_loss
+from papi.methods.losses import candidate_likelihood_loss
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.types import Batch, Progress, StepOutput
 

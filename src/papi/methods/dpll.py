@@ -13,13 +13,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from papi.losses import candidate_softmax, kl_divergence, non_candidate_loss, wide
-from papi.methods.tolerant import Tolerant, TolerantConfig
+from papi.methods.losses import candidate_softmax, kl_divergence, non_candidate_loss, wide
+from papi.methods.noise import Tolerant, TolerantConfig
+from papi.methods.options import require_not_negative
+from papi.methods.packed import uniform_confidence
+from papi.methods.schedules import ramp
+from papi.methods.state import Confidence
 from papi.networks import Network
-from papi.options import require_not_negative
-from papi.packed import uniform_confidence
-from papi.schedules import ramp
-from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
 
 _COMPOSITIONS = {"2SW": ("weak", "strong", "strong"), "3S": ("strong",) * 3, "3W": ("weak",) * 3}

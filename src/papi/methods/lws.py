@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from papi import distributed
-from papi.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
+from papi.methods.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
 from papi.methods.one_view import OneView, OneViewConfig
+from papi.methods.options import require_not_negative
 from papi.networks import Network
-from papi.options import require_not_negative
 from papi.types import Batch, Progress, StepOutput
 
 

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from papi import distributed
-from papi.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
-from papi.methods.tolerant import Tolerant, TolerantConfig
+from papi.methods.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
+from papi.methods.noise import Tolerant, TolerantConfig
+from papi.methods.options import require_not_negative, require_positive, require_share
+from papi.methods.packed import uniform_confidence
+from papi.methods.schedules import linear, ramp
+from papi.methods.state import Confidence, Prototypes
 from papi.networks import Network, Output
-from papi.options import require_not_negative, require_positive, require_share
-from papi.packed import uniform_confidence
 from papi.randomness import draws
-from papi.schedules import linear, ramp
-from papi.state import Confidence, Prototypes
 from papi.types import Batch, Progress, StepOutput
 
 _FIRST_EPOCH_MOMENTUM = 0.99

@@ -16,13 +16,19 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from papi import distributed
-from papi.losses import candidate_argmax, candidate_softmax, info_nce, soft_cross_entropy, supervised_contrastive
-from papi.methods.tolerant import Tolerant, TolerantConfig
+from papi.methods.losses import (
+    candidate_argmax,
+    candidate_softmax,
+    info_nce,
+    soft_cross_entropy,
+    supervised_contrastive,
+)
+from papi.methods.noise import Tolerant, TolerantConfig
+from papi.methods.options import require_not_negative, require_positive, require_share
+from papi.methods.packed import uniform_confidence
+from papi.methods.schedules import linear
+from papi.methods.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
 from papi.networks import Network
-from papi.options import require_not_negative, require_positive, require_share
-from papi.packed import uniform_confidence
-from papi.schedules import linear
-from papi.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
 from papi.types import Batch, Progress, StepOutput
 
 _FIRST_EPOCH_MOMENTUM = 0.99

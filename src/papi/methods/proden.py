@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from papi.losses import candidate_softmax, soft_cross_entropy
+from papi.methods.losses import candidate_softmax, soft_cross_entropy
+from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.one_view import OneView, OneViewConfig
-from papi.methods.tolerant import Tolerant, TolerantConfig
+from papi.methods.packed import uniform_confidence
+from papi.methods.state import Confidence
 from papi.networks import Network
-from papi.packed import uniform_confidence
-from papi.state import Confidence
 from papi.types import Batch, Progress, StepOutput
 
 

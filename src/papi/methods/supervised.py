@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from papi.losses import wide
+from papi.methods.losses import wide
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput

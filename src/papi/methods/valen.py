@@ -20,13 +20,13 @@ from torch.distributions import Dirichlet
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss
 
 from papi import distributed
-from papi.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy, wide
+from papi.methods.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy, wide
 from papi.methods.one_view import OneView, OneViewConfig
+from papi.methods.options import require_not_negative, require_share
+from papi.methods.packed import uniform_confidence
+from papi.methods.state import Confidence, Neighbours
 from papi.networks import Network
-from papi.options import require_not_negative, require_share
-from papi.packed import uniform_confidence
 from papi.randomness import seed_torch
-from papi.state import Confidence, Neighbours
 from papi.types import Batch, Progress, StepOutput
 
 

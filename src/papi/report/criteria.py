@@ -11,9 +11,9 @@ from scipy.stats import rankdata  # type: ignore[import-untyped]
 
 from papi.config import WITHOUT_RATE
 from papi.errors import UserError
-from papi.metrics import CRITERIA, picked
 from papi.report.reading import is_number
-from papi.runfolder import Row, RunFolder
+from papi.runs.folder import Row, RunFolder
+from papi.training.metrics import CRITERIA, picked
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from papi.metrics import calibration_bins
 from papi.report.reading import Run
+from papi.training.metrics import calibration_bins
 
 MATRIX_CLASSES = 12
 PAIRS = 6

@@ -15,7 +15,7 @@ LOSSLESS = 64  # up to this side a PNG is small; beyond it a photograph is not
 
 def small_images(runs: Sequence[Run]) -> bool:
     """Whether images are so small that they are shown with their pixels as they are, not blurred."""
-    return all(run.dataset is None or max(run.dataset.images.shape[-2:]) <= LOSSLESS for run in runs)
+    return all(run.dataset is None or max(run.dataset.samples.shape[-2:]) <= LOSSLESS for run in runs)
 
 
 def data_uri(image: np.ndarray) -> str:

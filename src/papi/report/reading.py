@@ -14,12 +14,12 @@ from safetensors import SafetensorError, safe_open
 from papi.config import from_dict
 from papi.data.dataset import Dataset
 from papi.data.digest import same_data
-from papi.data.sources import SOURCES
+from papi.data.known.sources import SOURCES
 from papi.errors import UserError
-from papi.labels import Resolved, candidate_shares, resolve
-from papi.npz import read_npz
-from papi.preparation import load_dataset
-from papi.runfolder import Row, RunFolder, identity_hash
+from papi.files.npz import read_npz
+from papi.runs.folder import Row, RunFolder, identity_hash
+from papi.runs.labels import Resolved, candidate_shares, resolve
+from papi.setup.data import load_dataset
 
 T = TypeVar("T")
 
@@ -222,7 +222,7 @@ def _read_dataset(run: Run, data_dir: Path | None) -> None:
         return
     if run.candidates is not None and not _belong_together(run.candidates, dataset, "parent" in run.record):
         run.problems.append(
-            f"{config['data']} has changed since the run: it has {len(dataset.images)} images of "
+            f"{config['data']} has changed since the run: it has {len(dataset.samples)} images of "
             f"{len(dataset.class_names)} classes with their candidates, and the run was trained on "
             f"{len(run.candidates)} of {run.candidates.shape[1]} with its own. "
             "So there are no pictures and no true labels."
@@ -247,7 +247,7 @@ def _other_way(data: Any) -> str:
 
 def _belong_together(candidates: np.ndarray, dataset: Dataset, decided: bool) -> bool:
     """Whether the sets are those of the data; where a person has `decided`, sets may have become single labels."""
-    if candidates.shape != (len(dataset.images), len(dataset.class_names)):
+    if candidates.shape != (len(dataset.samples), len(dataset.class_names)):
         return False
     if dataset.candidates is None:
         return True

@@ -92,7 +92,7 @@ def picture(run: Run, index: int, test: bool = False) -> str:
     """A training or test image as a data URI; empty where the data are gone or are no images."""
     if run.dataset is None or run.dataset.kind == "features":
         return ""
-    images = run.dataset.test_images if test else run.dataset.images
+    images = run.dataset.test_samples if test else run.dataset.samples
     return "" if images is None else data_uri(np.asarray(images[index]))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from papi.metrics import picked
 from papi.report.reading import Run, is_number
+from papi.training.metrics import picked
 
 SURE = 0.9  # confidence from which the page calls a label sure
 EPOCH_ROWS = 40  # of the table of epochs; longer runs show every so many

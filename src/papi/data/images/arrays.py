@@ -1,0 +1,18 @@
+"""Arrays of images in the many layouts people use, brought to one."""
+
+import numpy as np
+
+from papi.errors import UserError
+
+
+def as_image_array(images: np.ndarray, what: str) -> np.ndarray:
+    """`(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)` of `uint8` to `(N, C, H, W)`; C is 1 or 3."""
+    if images.dtype != np.uint8:
+        raise UserError(f"{what} have type {images.dtype}: give uint8 pixel values from 0 to 255.")
+    if images.ndim == 3:
+        return images[:, None]
+    if images.ndim == 4 and images.shape[1] in (1, 3):
+        return images
+    if images.ndim == 4 and images.shape[3] in (1, 3):
+        return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    raise UserError(f"{what} have shape {images.shape}: give (N, H, W), (N, H, W, 3) or (N, 3, H, W).")

@@ -1,0 +1,200 @@
+"""Image files decoded once: in several processes, into one array on disk that later starts map into memory."""
+
+import errno
+import hashlib
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from papi.data.dataset import Progress, Report, refuse, silent
+from papi.data.images.decode import ImageError, Shape, Target, decode, probe
+from papi.errors import UserError
+
+FORMAT = 1  # of the pixels: raise it when decoding changes
+SMALL = 1000  # so few images are decoded faster than processes start; they are kept in memory alone
+DEFAULT_SIDE = 64  # of large images, or images of different sizes, unless a person says otherwise
+LARGEST_KEPT = 96  # images that all have one shape, no side longer than this, stay as they are
+_CHUNK = 64
+
+T = TypeVar("T")
+Faults = list[tuple[int, str]]  # positions in a chunk of files, and what is wrong with them
+
+
+class Wanted(NamedTuple):
+    """What a person or a dataset wants of the images."""
+
+    side: int | None = None  # square images of this side; None decides from the files
+    centre: int | None = None  # only a square of this side from the middle of each file
+    colour: bool = False  # three channels even if all images are grey
+
+
+def cache_dir() -> Path:
+    """Where what can be made again is kept: $PAPI_CACHE, or `papi` in the user's cache folder."""
+    if "PAPI_CACHE" in os.environ:
+        return Path(os.environ["PAPI_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "papi"
+
+
+def read_images(
+    files: Sequence[Path],
+    wanted: Wanted,
+    *,
+    processes: int | None = None,
+    report: Report = refuse,
+    progress: Progress = silent,
+) -> np.ndarray:
+    """All files as `(N, C, H, W) uint8`: a small set in memory, a large one from the cache, which is built if needed.
+
+    Images that cannot be read are reported; where that does not end the matter, they are black and no cache is kept.
+    """
+    faults: list[str] = []
+
+    def remember(problem: str) -> None:
+        if problem not in faults:  # what the header shows, decoding would show again
+            faults.append(problem)
+            report(problem)
+
+    if len(files) < SMALL:
+        target = find_target(files, wanted, 1, remember, progress)
+        images = np.zeros((len(files), target.channels, target.height, target.width), np.uint8)
+        for start, part in _decoded(files, target, 1, remember, progress):
+            images[start : start + len(part)] = part
+        return images
+    path = cache_dir() / "images" / f"{fingerprint(files, wanted)}.npy"
+    cached = _open(path, len(files))
+    if cached is not None:
+        return cached
+    workers = processes or os.cpu_count() or 1
+    target = find_target(files, wanted, workers, remember, progress)
+    shape = (len(files), target.channels, target.height, target.width)
+    if not faults:
+        _build(path, shape, _decoded(files, target, workers, remember, progress), faults)
+    cached = _open(path, len(files))
+    return np.zeros(shape, np.uint8) if cached is None else cached
+
+
+def fingerprint(files: Sequence[Path], wanted: Wanted) -> str:
+    """A name for the pixels of these files: their places, sizes and times of change, in order, and what is wanted."""
+    digest = hashlib.sha256(repr((FORMAT, DEFAULT_SIDE, LARGEST_KEPT, tuple(wanted))).encode())
+    for file in files:
+        state = os.stat(file)
+        place = os.path.abspath(file)  # archives give all files one time, and plain formats one size
+        digest.update(f"{place}\0{state.st_size}\0{state.st_mtime_ns}\n".encode("utf-8", "replace"))
+    return digest.hexdigest()[:32]
+
+
+def find_target(files: Sequence[Path], wanted: Wanted, processes: int, report: Report, progress: Progress) -> Target:
+    """The shape for all images, from their headers: grey if all are, their own size if they share a small one."""
+    shapes: set[Shape] = set()
+    for start, (found, faults) in _in_order(probe_chunk, files, (), processes):
+        shapes |= found
+        _tell(files, start, faults, report)
+        progress("looking at images", start, len(files))
+    grey = bool(shapes) and all(shape.grey for shape in shapes) and not wanted.colour
+    channels: Literal[1, 3] = 1 if grey else 3
+    sizes = {(shape.height, shape.width) for shape in shapes}
+    if wanted.side is None and len(sizes) == 1:
+        height, width = sizes.pop()
+        if max(height, width) <= LARGEST_KEPT:
+            return Target(height, width, channels, wanted.centre)
+    side = wanted.side or DEFAULT_SIDE
+    return Target(side, side, channels, wanted.centre)
+
+
+def probe_chunk(files: Sequence[Path]) -> tuple[set[Shape], Faults]:
+    """The different shapes among some files, and the files that cannot be used."""
+    shapes: set[Shape] = set()
+    faults: Faults = []
+    for position, file in enumerate(files):
+        try:
+            shapes.add(probe(file))
+        except ImageError as error:
+            faults.append((position, str(error)))
+    return shapes, faults
+
+
+def decode_chunk(files: Sequence[Path], target: Target) -> tuple[np.ndarray, Faults]:
+    """Some images, in one process; one that cannot be decoded stays black and is named."""
+    images = np.zeros((len(files), target.channels, target.height, target.width), np.uint8)
+    faults: Faults = []
+    for position, file in enumerate(files):
+        try:
+            images[position] = decode(file, target)
+        except ImageError as error:
+            faults.append((position, str(error)))
+    return images, faults
+
+
+def _decoded(
+    files: Sequence[Path], target: Target, processes: int, report: Report, progress: Progress
+) -> Iterator[tuple[int, np.ndarray]]:
+    for start, (images, faults) in _in_order(decode_chunk, files, (target,), processes):
+        _tell(files, start, faults, report)
+        yield start, images
+        progress("decoding images", start + len(images), len(files))
+
+
+def _in_order(
+    work: Callable[..., T], files: Sequence[Path], arguments: tuple[Target, ...], processes: int
+) -> Iterator[tuple[int, T]]:
+    """`work` on chunks of the files, in processes; results come in order and few are ahead, so memory stays small."""
+    starts = range(0, len(files), _CHUNK)
+    chunks = (files[start : start + _CHUNK] for start in starts)
+    if processes == 1:
+        yield from zip(starts, (work(chunk, *arguments) for chunk in chunks), strict=True)
+        return
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+
+    parallel = Parallel(n_jobs=processes, return_as="generator", pre_dispatch="3*n_jobs", max_nbytes=None)
+    results = parallel(delayed(work)(chunk, *arguments) for chunk in chunks)
+    try:
+        yield from zip(starts, results, strict=True)
+    finally:
+        with warnings.catch_warnings():  # joblib tells how many chunks were on their way when an error ended the work
+            warnings.simplefilter("ignore")
+            results.close()
+
+
+def _tell(files: Sequence[Path], start: int, faults: Faults, report: Report) -> None:
+    for position, fault in faults:
+        report(f"{files[start + position]} {fault}: replace the image, or take its row out.")
+
+
+def _open(path: Path, count: int) -> np.ndarray | None:
+    """The cached array; None where there is none or it is damaged."""
+    try:
+        # Copy on write, because torch wants writable memory; nothing is ever written back.
+        images: np.ndarray = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return images if images.ndim == 4 and len(images) == count and images.dtype == np.uint8 else None
+
+
+def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.ndarray]], faults: list[str]) -> None:
+    """Write the parts into a file beside and rename it when it is whole. Whatever goes wrong, no half is left."""
+    half = path.with_name(f".{path.name}.{uuid.uuid4().hex}.writing")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Written, not mapped: on a full disk a write fails with an error, a mapped page kills the process.
+        with half.open("wb") as stream:
+            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(stream, header)
+            for _, part in parts:
+                stream.write(part.data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if not faults:
+            os.replace(half, path)
+    except OSError as error:
+        what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+        raise UserError(
+            f"the cache {path.parent} cannot take {np.prod(shape) / 1e6:.0f} MB of decoded images ({what}): "
+            "make room, or set the environment variable PAPI_CACHE to another folder."
+        ) from error
+    finally:
+        half.unlink(missing_ok=True)

@@ -1,0 +1,121 @@
+"""Readers of the files in which image benchmarks are published: images become `(N, C, H, W) uint8`."""
+
+import gzip
+import struct
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from papi.data.known.pickles import as_text, read_pickle
+from papi.data.own.matfiles import read_svhn
+from papi.errors import UserError
+
+_IDX_SPLITS = {"train": "train", "test": "t10k"}
+
+
+class Arrays(NamedTuple):
+    """What the files of a known dataset hold."""
+
+    images: np.ndarray
+    labels: np.ndarray | None
+    test_images: np.ndarray | None = None
+    test_labels: np.ndarray | None = None
+    candidates: np.ndarray | None = None
+    class_names: tuple[str, ...] | None = None
+    groups: np.ndarray | None = None
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """The array in one idx file (the format of MNIST), gzipped or not. Only unsigned bytes occur in these files."""
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} cannot be read: {error}. Fetch the file again.") from error
+    if len(content) < 4 or content[:3] != b"\x00\x00\x08" or len(content) < 4 + 4 * content[3]:
+        raise UserError(f"{path} is not an idx file of unsigned bytes. Fetch the file again.")
+    header = 4 + 4 * content[3]
+    shape = struct.unpack(f">{content[3]}I", content[4:header])
+    if len(content) - header != int(np.prod(shape)):
+        raise UserError(
+            f"{path} announces {int(np.prod(shape))} bytes and holds {len(content) - header}. Fetch the file again."
+        )
+    # A copy: torch wants memory it may write to.
+    values: np.ndarray = np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
+    return values
+
+
+def read_idx_folder(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """One split ("train" or "test") of an MNIST-like dataset."""
+    prefix = _IDX_SPLITS[split]
+    images, labels = (read_idx(_either(folder, f"{prefix}-{kind}-ubyte")) for kind in ("images-idx3", "labels-idx1"))
+    if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
+        raise UserError(f"the {prefix} files of {folder} do not belong together: {images.shape}, {labels.shape}.")
+    return images[:, None], labels.astype(np.int64)
+
+
+def _either(folder: Path, name: str) -> Path:
+    """The file as published (gzipped) or already unpacked."""
+    for path in (folder / f"{name}.gz", folder / name):
+        if path.exists():
+            return path
+    raise UserError(f"{folder} has no {name}.gz. Put the published file there.")
+
+
+def read_mnist_like(folder: Path) -> Arrays:
+    return Arrays(*read_idx_folder(folder, "train"), *read_idx_folder(folder, "test"))
+
+
+def read_cifar10(folder: Path) -> Arrays:
+    """The five training files and the test file of CIFAR-10 for Python."""
+    parts = [_cifar_part(folder / f"data_batch_{number}", "labels", 10) for number in range(1, 6)]
+    images, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+    names = _cifar_names(folder / "batches.meta", "label_names", 10)
+    return Arrays(images, labels, *_cifar_part(folder / "test_batch", "labels", 10), class_names=names)
+
+
+def read_cifar100(folder: Path) -> Arrays:
+    """CIFAR-100 for Python, with the superclass of each class as its group."""
+    images, labels = _cifar_part(folder / "train", "fine_labels", 100)
+    _, coarse = _cifar_part(folder / "train", "coarse_labels", 20)
+    test = _cifar_part(folder / "test", "fine_labels", 100)
+    groups = np.full(100, -1)
+    groups[labels] = coarse
+    if (groups < 0).any() or (groups[labels] != coarse).any():
+        raise UserError(f"{folder / 'train'} does not put every class into one superclass. Fetch the file again.")
+    return Arrays(
+        images, labels, *test, class_names=_cifar_names(folder / "meta", "fine_label_names", 100), groups=groups
+    )
+
+
+def _cifar_part(path: Path, labels_key: str, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    content = read_pickle(path)
+    images, labels = content.get("data"), np.asarray(content.get(labels_key, []))
+    if not isinstance(images, np.ndarray) or images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8:
+        raise UserError(f"{path} has no `data` of N x 3072 bytes. Fetch the file again.")
+    if labels.dtype.kind not in "iu" or len(labels) != len(images):
+        raise UserError(f"{path} has {len(images)} images and {len(labels)} {labels_key}. Fetch the file again.")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise UserError(f"{labels_key} of {path} are not all in 0 to {classes - 1}. Fetch the file again.")
+    return images.reshape(-1, 3, 32, 32), labels.astype(np.int64)
+
+
+def _cifar_names(path: Path, key: str, count: int) -> tuple[str, ...]:
+    names = read_pickle(path).get(key, [])
+    if not isinstance(names, list) or len(names) != count:
+        raise UserError(f"{path} has no {count} names under {key}. Fetch the file again.")
+    return tuple(as_text(name) for name in names)
+
+
+def read_svhn_folder(folder: Path) -> Arrays:
+    return Arrays(*read_svhn(folder / "train_32x32.mat"), *read_svhn(folder / "test_32x32.mat"))
+
+
+def read_digits(_: Path) -> Arrays:
+    """The digits that come with scikit-learn, 8 x 8 pixels with values up to 16. They have no test images."""
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+
+    digits = load_digits()
+    images = (digits.images * (255 / 16)).round().astype(np.uint8)
+    return Arrays(images[:, None], digits.target.astype(np.int64))

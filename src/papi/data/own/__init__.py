@@ -1,0 +1,4 @@
+"""What people bring: folders of images, tables, votes, arrays, feature tables.
+
+Imports `images` and the form of a dataset.
+"""

@@ -1,0 +1,78 @@
+"""Feature tables: a matrix of numbers instead of images, from .mat, csv or parquet files."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from papi.data.dataset import Dataset, Report
+from papi.data.own.annotations import RESERVED
+from papi.data.own.matfiles import read_partial_mat
+from papi.data.own.tables import Row, Table
+from papi.errors import UserError
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def read_feature_mat(path: Path, report: Report) -> Dataset:
+    """A .mat file with `data`, `partial_target` and, optionally, `target`."""
+    with np.errstate(over="ignore"):  # what is too large becomes infinite and is reported
+        features, candidates, labels = read_partial_mat(path)
+    features = finite_features(features, str(path), report)
+    names = tuple(str(k) for k in range(candidates.shape[1]))
+    return without_empty_classes(Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates))
+
+
+def without_empty_classes(dataset: Dataset) -> Dataset:
+    """A published feature table less the classes that no sample belongs to, where the true labels tell.
+
+    Such classes can be neither learned nor tested; comparisons on these tables leave them out of the candidates too.
+    """
+    if dataset.kind != "features" or dataset.candidates is None or dataset.labels is None:
+        return dataset
+    used, labels = np.unique(dataset.labels, return_inverse=True)
+    candidates = dataset.candidates[:, used]
+    if len(used) == len(dataset.class_names) or not candidates.any(1).all():  # no set may become empty
+        return dataset
+    empty = ", ".join(name for k, name in enumerate(dataset.class_names) if k not in used)
+    note = f"classes of {dataset.name} that no sample belongs to are left out: {empty}."
+    names = tuple(dataset.class_names[k] for k in used)
+    return replace(dataset, class_names=names, labels=labels, candidates=candidates, notes=(*dataset.notes, note))
+
+
+def table_features(table: Table, report: Report) -> np.ndarray:
+    """All columns of a table that mean nothing else, as features `(N, d)`."""
+    columns = [name for name in table.columns if name not in RESERVED]
+    if not columns:
+        raise UserError(f"{table.path} has no columns of features: it has {', '.join(table.columns)}.")
+    if not table.rows:
+        raise UserError(f"{table.path} has no usable rows: there is nothing to train on.")
+    features = np.array([[_number(row, column, report) for column in columns] for row in table.rows])
+    return features.astype(np.float32)
+
+
+def finite_features(features: np.ndarray, where: str, report: Report) -> np.ndarray:
+    """As float32. Each row with a value that is not a number, or not finite in float32, is reported."""
+    with np.errstate(over="ignore"):
+        small = np.ascontiguousarray(features, np.float32)
+    finite = np.isfinite(small)
+    faults = np.flatnonzero(~finite.all(1))
+    for row in faults:
+        column = int(finite[row].argmin())
+        report(
+            f"{where}, row {row + 1} has {features[row, column]} in feature {column + 1}: "
+            "fill it in or take the row out."
+        )
+    return np.where(finite, small, np.float32(np.nan)) if len(faults) else small  # statistics stumble over infinity
+
+
+def _number(row: Row, column: str, report: Report) -> float:
+    value = row.values.get(column)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if not abs(number) <= _LARGEST:
+        report(f"{row.where} has {value!r} in the column {column!r}: features are finite numbers of 32 bits.")
+        return np.nan
+    return number

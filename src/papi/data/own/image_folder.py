@@ -1,0 +1,135 @@
+"""A person's folder of images: sorted by class, or with a table that names the candidates of each file."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from papi.data.dataset import Dataset, Progress, Report, ViewRecipe
+from papi.data.images.cache import DEFAULT_SIDE, Wanted, read_images
+from papi.data.own.annotation_arrays import Annotations, require_distinct
+from papi.data.own.folders import classes_below, image_names, images_by_class, locate, misnamed, split_folders
+from papi.data.own.tables import is_utf8, read_text
+from papi.errors import UserError
+
+ReadTable = Callable[[Path, tuple[str, ...] | None], Annotations]  # the file, the classes if they are known
+
+_METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+_CLASSES = "classes.txt"
+
+
+def load_annotated(
+    folder: Path, table: Path | None, read: ReadTable, size: int | None, report: Report, progress: Progress
+) -> tuple[Dataset, Annotations] | None:
+    """The images that a table names, training images first, with its rows in the same order.
+
+    Without a given table, `metadata.csv` and the like are looked for in the folder, or in `train` and `test` below it;
+    None if there is none.
+    """
+    found = read(table, _listed_classes(folder)) if table is not None else _find_metadata(folder, read)
+    if found is None:
+        return None
+    assert found.file_names is not None
+    if found.test.all():
+        raise UserError(f"{found.source} has no usable rows to train on: write one for each image.")
+    files: list[Path] = []
+    rows: list[int] = []
+    # Training images first, so that both parts of a large set can stay on disk as one stretch each.
+    for row in np.argsort(found.test, kind="stable"):
+        located = locate(folder, found.file_names[row])
+        if isinstance(located, str):
+            report(f"{found.where[row]} {located}.")
+        else:
+            files.append(located)
+            rows.append(int(row))
+    found = found.taking(np.array(rows, np.int64))
+    notes = _left_out(folder, found, len(files))
+    dataset = _from_files(folder, files, found.class_names, size, report, progress)
+    return replace(dataset, file_names=found.file_names, notes=(*notes, *dataset.notes)), found
+
+
+def load_by_class(folder: Path, size: int | None, report: Report, progress: Progress) -> Dataset:
+    """Images in one folder for each class, which is their true label; perhaps below `train` and `test`."""
+    splits = split_folders(folder)
+    classes = classes_below(splits["train"], report)
+    parts = [images_by_class(place, classes, report) for place in splits.values()]
+    if not any(parts):
+        raise UserError(
+            f"{folder} has no table of candidates and no folder for each class: give --candidates.file FILE, "
+            "or put a metadata.csv with the columns file_name and candidates there."
+        )
+    if len(parts) > 1 and (strangers := set(classes_below(splits["test"], report)) - set(classes)):
+        report(f"{splits['test'] / sorted(strangers)[0]} is a class that {splits['train']} does not have.")
+    files = [file for part in parts for file, _ in part]
+    labels = np.array([label for part in parts for _, label in part], np.int64)
+    dataset = _from_files(folder, files, classes, size, report, progress)
+    count = len(parts[0])
+    names = tuple(str(file.relative_to(folder)) for file in files[:count])
+    empty = [classes[number] for number in np.setdiff1d(np.arange(len(classes)), labels[:count])]
+    if empty:
+        note = f"folders in {splits['train']} without images count as classes all the same: {', '.join(empty)}."
+        dataset = replace(dataset, notes=(*dataset.notes, note))
+    train = replace(dataset, samples=dataset.samples[:count], labels=labels[:count], file_names=names)
+    if len(parts) == 1:
+        return train
+    return replace(train, test_samples=dataset.samples[count:], test_labels=labels[count:])
+
+
+def own_recipe(height: int, width: int) -> ViewRecipe:
+    """Views for images nothing is known about but their size."""
+    side = min(height, width)
+    return ViewRecipe(crop_padding=min(max(2, side // 8), side - 1), cutout=side // 2)
+
+
+def _left_out(folder: Path, found: Annotations, used: int) -> tuple[str, ...]:
+    """What to say of images without a row. Of those whose row has a problem, the problem has been reported."""
+    if found.named is None:
+        return ()
+    spoilt = found.named.difference(found.file_names or ())
+    names = list(image_names(folder))
+    count = len(names) - used - sum(isinstance(locate(folder, name), Path) for name in spoilt)
+    notes = (f"{count:,} images in {folder} have no row in {found.source} and are left out.",) if count > 0 else ()
+    strange = [name for name in names if not is_utf8(name)]
+    return (*notes, f"no table can name all images: {misnamed(folder / strange[0])}") if strange else notes
+
+
+def _from_files(
+    folder: Path, files: list[Path], classes: tuple[str, ...], size: int | None, report: Report, progress: Progress
+) -> Dataset:
+    images = read_images(files, Wanted(size), report=report, progress=progress)
+    notes: tuple[str, ...] = ()
+    if size is None and images.shape[2:] == (DEFAULT_SIDE, DEFAULT_SIDE):
+        notes = (f"images are used at {DEFAULT_SIDE} x {DEFAULT_SIDE} pixels; choose another size with --data.size.",)
+    recipe = own_recipe(*images.shape[2:])
+    return Dataset(folder.resolve().name, classes, images, (), (), recipe, notes=notes)
+
+
+def _find_metadata(folder: Path, read: ReadTable) -> Annotations | None:
+    """The tables of Hugging Face's image folders, which name files relative to themselves."""
+    own = next((folder / name for name in _METADATA if (folder / name).is_file()), None)
+    if own is not None:
+        return read(own, _listed_classes(folder))
+    classes = _listed_classes(folder)
+    joined: Annotations | None = None
+    for split, place in split_folders(folder).items():
+        table = next((place / name for name in _METADATA if (place / name).is_file()), None)
+        if table is None:
+            continue
+        part = read(table, classes)
+        names = tuple(f"{split}/{name}" for name in part.file_names or ())
+        named = None if part.named is None else frozenset(f"{split}/{name}" for name in part.named)
+        part = replace(part, file_names=names, test=np.full(len(names), split == "test"), named=named)
+        classes = part.class_names
+        joined = part if joined is None else joined.followed_by(part)
+    return joined
+
+
+def _listed_classes(folder: Path) -> tuple[str, ...] | None:
+    """The names in `classes.txt`, a line each, for people who want to fix them and their order."""
+    path = folder / _CLASSES
+    if not path.is_file():
+        return None
+    names = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
+    require_distinct(names, str(path))
+    return names

@@ -1,0 +1,233 @@
+"""What people bring to a trained model: image files, folders, arrays, tables; read part by part, never all at once."""
+
+import csv
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from papi.data.dataset import Report
+from papi.data.images.arrays import as_image_array
+from papi.data.images.decode import ImageError, Target, decode
+from papi.data.own.annotations import RESERVED
+from papi.data.own.folders import image_names, misnamed
+from papi.data.own.tables import is_utf8
+from papi.errors import UserError
+
+ARRAYS, TABLES = (".npy", ".npz"), (".csv",)
+_UNREADABLE = (UserError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+
+Reader = Callable[[Path, tuple[int, ...], int], Iterator[np.ndarray]]  # the file, a sample's shape, rows at a time
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some samples in the shape a model takes, and where they come from."""
+
+    samples: np.ndarray  # (B, C, H, W) uint8 or (B, d) float32
+    files: Sequence[str]  # of each sample
+    rows: Sequence[int] | None  # within an array or table, counted from 0; None for image files
+
+
+def count_samples(paths: Sequence[Path], shape: tuple[int, ...]) -> int | None:
+    """How many there are, for a progress bar; None where only reading tells."""
+    total = 0
+    for path in paths:
+        if path.is_dir():
+            total += sum(1 for _ in image_names(path))
+        elif path.suffix.lower() in ARRAYS:
+            try:
+                with _opened(path, shape) as stream:
+                    total += _header(stream, path)[0][0]
+            except _UNREADABLE:
+                continue
+        elif path.suffix.lower() in TABLES:
+            return None
+        else:
+            total += 1
+    return total
+
+
+def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report: Report) -> Iterator[Part]:
+    """All samples in order, at most `size` at a time, for a model that takes samples of `shape`.
+
+    What cannot be read is reported and left out. Neighbouring image files share a part.
+    """
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist: give images, folders of images, or arrays.")
+    with ThreadPoolExecutor() as pool:  # Pillow decodes beside Python's lock
+        pending: list[Path] = []
+        for path in paths:
+            if not is_utf8(str(path)):
+                report(misnamed(path))
+                continue
+            reader = _reader(path)
+            if reader is None:
+                files = _image_files(path, report)
+                while batch := list(islice(files, size - len(pending))):
+                    pending += batch
+                    if len(pending) == size:
+                        yield from _decoded(pending, shape, pool, report)
+                        pending = []
+                continue
+            yield from _decoded(pending, shape, pool, report)
+            pending = []
+            yield from _rows(path, reader, shape, size, report)
+        yield from _decoded(pending, shape, pool, report)
+
+
+def _image_files(path: Path, report: Report) -> Iterator[Path]:
+    """The images below a folder, or the one at a path; what is not even worth trying is reported.
+
+    Files are looked at here, and not where they are decoded: there, threads would wait for each other at every look.
+    """
+    for file in (path / name for name in image_names(path)) if path.is_dir() else (path,):
+        if not is_utf8(str(file)):
+            report(misnamed(file))
+        elif not os.path.isfile(file) and os.path.exists(file):
+            report(f"{file} is no regular file.")  # to open a named pipe is to wait, perhaps for ever
+        else:
+            yield file
+
+
+def _rows(path: Path, reader: Reader, shape: tuple[int, ...], size: int, report: Report) -> Iterator[Part]:
+    """The samples of an array or a table, as far as it can be read."""
+    row = 0
+    try:
+        for array in reader(path, shape, size):
+            samples, kept = _fitting(array, range(row, row + len(array)), shape, path, report)
+            row += len(array)
+            yield Part(samples, [str(path)] * len(kept), kept)
+    except _UNREADABLE as error:
+        report(str(error) if isinstance(error, UserError) else f"{path} cannot be read ({error}).")
+
+
+def _reader(path: Path) -> Reader | None:
+    """How to read an array or a table; None for images and folders."""
+    if path.is_dir():
+        return None
+    return {".npy": _read_array, ".npz": _read_array, ".csv": _read_csv}.get(path.suffix.lower())
+
+
+def _decoded(files: Sequence[Path], shape: tuple[int, ...], pool: ThreadPoolExecutor, report: Report) -> Iterator[Part]:
+    """Image files as one part, brought to the shape as in training."""
+    if not files:
+        return
+    if len(shape) == 1:
+        for file in files:
+            report(f"{file} is no table, and this model takes {shape[0]} features: give .npy, .npz or .csv files.")
+        return
+    channels, height, width = shape
+    target = Target(height, width, 3 if channels == 3 else 1)
+
+    def attempt(file: Path) -> np.ndarray | ImageError:
+        try:
+            return decode(file, target)
+        except ImageError as error:
+            return error
+
+    good = []
+    for file, result in zip(files, pool.map(attempt, files), strict=True):
+        if isinstance(result, ImageError):
+            report(f"{file} {result}.")
+        else:
+            good.append((str(file), result))
+    if good:
+        yield Part(np.stack([image for _, image in good]), [name for name, _ in good], None)
+
+
+def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:
+    """Rows of an array file as they come. Mapping the file would be shorter, but its pages count as our memory."""
+    with _opened(path, shape) as stream:
+        whole, dtype = _header(stream, path)
+        row_bytes = dtype.itemsize * int(np.prod(whole[1:], dtype=np.int64))
+        for start in range(0, whole[0], size):
+            rows = min(size, whole[0] - start)
+            content = bytearray(stream.read(rows * row_bytes))  # torch wants memory it may write to
+            if len(content) < rows * row_bytes:
+                raise UserError(f"{path} ends after {start + len(content) // row_bytes} of {whole[0]} samples.")
+            yield np.frombuffer(content, dtype).reshape(rows, *whole[1:])
+
+
+@contextmanager
+def _opened(path: Path, shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
+    """An array file; of an archive `images` or `features`, whichever the model takes, else the only array in it."""
+    if path.suffix.lower() == ".npy":
+        with path.open("rb") as stream:
+            yield stream
+        return
+    wanted = "features" if len(shape) == 1 else "images"
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if wanted not in names and len(names) != 1:
+            raise UserError(f"{path} has the arrays {', '.join(names)}: name the one to use {wanted}.")
+        with archive.open(f"{wanted if wanted in names else names[0]}.npy") as stream:
+            yield stream
+
+
+def _header(stream: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of an array whose rows lie one after another."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, columns_first, dtype = read(stream)
+    except ValueError as error:
+        raise UserError(f"{path} is not an array file of NumPy ({error}).") from error
+    if dtype.hasobject or columns_first or not shape:
+        what = "Python objects" if dtype.hasobject else "columns one after another" if columns_first else "one value"
+        raise UserError(f"{path} holds {what}: save np.ascontiguousarray(samples) with one row for each sample.")
+    return shape, dtype
+
+
+def _read_csv(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:
+    """Columns that mean nothing else are features, as in training; a cell that is no number becomes not-a-number."""
+    if len(shape) != 1:
+        raise UserError(f"{path} is a table of features, and this model takes images of {shape}.")
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        try:
+            header = next(reader, [])
+            used = [k for k, name in enumerate(header) if name.strip() not in RESERVED]
+            if len(used) != shape[0]:
+                raise UserError(f"{path} has {len(used)} columns of features: this model takes {shape[0]}.")
+            while rows := list(islice((row for row in reader if row), size)):
+                yield np.array([[_number(row, k) for k in used] for row in rows])
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise UserError(f"{path}, line {reader.line_num + 1} is not csv in UTF-8 ({error}).") from error
+
+
+def _number(row: list[str], column: int) -> float:
+    try:
+        return float(row[column])
+    except (ValueError, IndexError):
+        return np.nan
+
+
+def _fitting(
+    array: np.ndarray, rows: range, shape: tuple[int, ...], path: Path, report: Report
+) -> tuple[np.ndarray, Sequence[int]]:
+    """The samples as the model takes them, and their rows; features that are not finite are left out."""
+    if len(shape) == 3:
+        samples = as_image_array(array, f"the images of {path}")
+    elif array.ndim == 2 and array.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):  # what is too large becomes infinite and is left out
+            samples = array.astype(np.float32, copy=False)
+    else:
+        raise UserError(f"{path} is {array.dtype} of shape (N, …) {array.shape[1:]}: this model takes (N, {shape[0]}).")
+    if samples.shape[1:] != shape:
+        raise UserError(f"the samples of {path} are {samples.shape[1:]}: this model takes {shape}.")
+    if len(shape) == 3:
+        return np.ascontiguousarray(samples), rows
+    finite = np.isfinite(samples).all(1)
+    for row in np.flatnonzero(~finite):
+        report(f"{path}, row {rows[row]} has a feature that is not a finite number.")
+    return samples[finite], [rows[k] for k in np.flatnonzero(finite)]

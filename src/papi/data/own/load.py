@@ -1,0 +1,215 @@
+"""People's own data: a folder of images, arrays or a feature table, with the candidate sets that go with them."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from papi.data.dataset import Dataset, Progress, Report, refuse, silent
+from papi.data.images.arrays import as_image_array
+from papi.data.own.annotation_arrays import Annotations, checked_labels, class_names, from_arrays, load_npz
+from papi.data.own.annotations import Rules, checked, from_table, read_annotations
+from papi.data.own.features import finite_features, read_feature_mat, table_features
+from papi.data.own.folders import misnamed
+from papi.data.own.image_folder import load_annotated, load_by_class, own_recipe
+from papi.data.own.tables import is_utf8, read_table
+from papi.data.own.votes import refuse_rule, vote_shares
+from papi.errors import UserError, unknown
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data are to be read."""
+
+    annotations: Path | None = None  # the file with the candidate sets
+    votes: str = "union"  # how votes become candidate sets
+    weigh_votes: bool = False  # votes decide the confidence at the start
+    allow_missing_truth: bool = False
+    size: int | None = None  # side of the images, for folders
+    split: str = "train"  # the published split to train on
+    test_share: float = 0.2  # held out for testing where there are true labels and no test images
+    seed: int = 0  # of the held-out part
+
+    def rules(self, report: Report) -> Rules:
+        return Rules(self.votes, self.allow_missing_truth, report)
+
+
+def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progress = silent) -> Dataset:
+    """A dataset from what lies at a path, not yet measured and without a held-out part."""
+    if not is_utf8(str(path)):
+        raise UserError(misnamed(path))
+    if path.is_dir():
+        rules = how.rules(report)
+        annotated = load_annotated(
+            path,
+            how.annotations,
+            lambda file, classes: read_annotations(file, rules, classes),
+            how.size,
+            report,
+            progress,
+        )
+        if annotated is not None:
+            return _with_sets(*annotated, how)
+        refuse_votes(str(path), how)
+        return load_by_class(path, how.size, report, progress)
+    if not path.exists():
+        raise UserError(f"{path} does not exist: give a dataset by name, a folder of images, or a file.")
+    readers = {".npz": _load_arrays, ".mat": _load_mat, ".csv": _load_table, ".parquet": _load_table}
+    if path.suffix.lower() not in readers:
+        raise UserError(f"{path} cannot be read: give a folder of images, or a file {', '.join(readers)}.")
+    if how.size is not None:
+        raise UserError(f"--data.size is for folders of images; {path} is used as it is.")
+    dataset, found = readers[path.suffix.lower()](path, how, report)
+    if how.annotations is not None:
+        return annotate(dataset, how, report)
+    if found is None and dataset.labels is None and dataset.candidates is None:
+        raise UserError(f"{path} has neither candidates nor labels: add them, or give --candidates.file FILE.")
+    if found is not None:
+        return _with_sets(dataset, found, how)
+    refuse_votes(str(path), how)
+    return dataset
+
+
+def annotate(dataset: Dataset, how: Reading, report: Report = refuse) -> Dataset:
+    """The dataset with the candidate sets of a file that has a row for each training image, in order."""
+    assert how.annotations is not None
+    found = read_annotations(how.annotations, how.rules(report), dataset.class_names or None, by_name=False)
+    if len(found.where) != len(dataset.samples):
+        fits_test = dataset.test_samples is not None and len(found.where) == len(dataset.test_samples)
+        hint = "; they fit the test images: add --data.split test to train on those" if fits_test else ""
+        raise UserError(
+            f"{how.annotations} has {len(found.where)} rows and {dataset.name} has {len(dataset.samples)} "
+            f"training images: one row for each image is needed{hint}."
+        )
+    return _with_sets(replace(dataset, class_names=found.class_names), found, how)
+
+
+def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
+    """A dataset whose images are in the order of the rows, with what the rows say."""
+    labels, notes = _complete_labels(found)
+    confidence = None
+    if found.votes is None:
+        _refuse_weighing(found.source, how)
+    elif how.weigh_votes:
+        confidence = vote_shares(found.votes, found.candidates)
+    whole = replace(
+        dataset,
+        candidates=found.candidates,
+        labels=dataset.labels if labels is None else labels,
+        initial_confidence=confidence,
+        notes=(*dataset.notes, *found.notes, *notes),
+    )
+    if not found.test.any():
+        return whole
+    if dataset.test_samples is not None:
+        raise UserError(f"{found.source} has test rows, and {dataset.name} has test images of its own: leave one out.")
+    first = int(found.test.argmax())
+    # Tests that come last are a slice, so that images mapped from a file stay there.
+    tests = dataset.samples[first:] if found.test[first:].all() else dataset.samples[found.test]
+    kept = whole.taking(np.flatnonzero(~found.test))
+    return replace(kept, test_samples=tests, test_labels=found.labels[found.test])
+
+
+def refuse_votes(where: str, how: Reading) -> None:
+    """Options about votes are not for data without any."""
+    refuse_rule(how.votes, where)
+    _refuse_weighing(where, how)
+
+
+def _refuse_weighing(source: str, how: Reading) -> None:
+    if how.weigh_votes:
+        raise UserError(f"{source} has no votes to weigh: leave out --candidates.weigh-votes.")
+
+
+def _complete_labels(found: Annotations) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """The true labels, if all training rows have one: some alone cannot tell how well the rest was resolved."""
+    known = found.labels[~found.test] >= 0
+    if known.all() and len(known):
+        return found.labels, ()
+    if not known.any():
+        return None, ()
+    note = (
+        f"{int(known.sum())} of {len(known)} training rows of {found.source} have a true label: they are not used. "
+        "Put those rows into the split `test` to measure by them."
+    )
+    return None, (note,)
+
+
+def _load_arrays(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:
+    """Arrays: `images` `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)` of uint8, or `features` `(N, d)`; with
+    `candidates` (0/1 for each class), `counts` (votes), `labels`, or a file of their own; optional `test_images` or
+    `test_features` with `test_labels`, and `class_names`."""
+    arrays = load_npz(path)
+    kind = "features" if "features" in arrays else "images"
+    if kind not in arrays:
+        raise UserError(f"{path} lacks an array: {unknown('array', 'images', arrays)}")
+    if {"features", "images"} <= arrays.keys():
+        raise UserError(f"{path} has both features and images: leave one out.")
+    samples = _samples(arrays[kind], kind, path, report)
+    names = class_names(arrays, path) or ()
+    found = None
+    if {"candidates", "counts"} & arrays.keys():
+        found = checked(from_arrays(arrays, path, names or None, how.votes), how.rules(report))
+        if len(found.where) != len(samples):
+            raise UserError(f"{path} has {len(samples)} {kind} and {len(found.where)} usable rows of candidates.")
+        names = found.class_names
+    labels = arrays.get("labels")
+    if not names and labels is not None and labels.dtype.kind in "iu" and labels.size:
+        names = tuple(str(k) for k in range(labels.max() + 1))
+    dataset = Dataset(path.stem, names, samples, (), ())
+    if kind == "images":
+        dataset = replace(dataset, recipe=own_recipe(*samples.shape[2:]))
+    if labels is not None:
+        dataset = replace(dataset, labels=checked_labels(labels, len(samples), len(names), f"labels of {path}"))
+    return _with_tests(dataset, arrays, path, report), found
+
+
+def _with_tests(dataset: Dataset, arrays: dict[str, np.ndarray], path: Path, report: Report) -> Dataset:
+    """With the test samples of an .npz, if it has any."""
+    kind = f"test_{dataset.kind}"
+    labels = arrays.get("test_labels")
+    if kind not in arrays:
+        if labels is not None:
+            raise UserError(f"{path} has test_labels without samples: {unknown('array', kind, arrays)}")
+        return dataset
+    tests = _samples(arrays[kind], kind, path, report)
+    if tests.shape[1:] != dataset.samples.shape[1:]:
+        raise UserError(
+            f"{kind} of {path} are of shape {tests.shape[1:]} and {dataset.kind} of {dataset.samples.shape[1:]}: "
+            "they must agree."
+        )
+    if labels is None:
+        note = f"{kind} of {path} have no test_labels: nothing is measured on them."
+        return replace(dataset, test_samples=tests, notes=(*dataset.notes, note))
+    labels = checked_labels(labels, len(tests), len(dataset.class_names), f"test_labels of {path}")
+    return replace(dataset, test_samples=tests, test_labels=labels)
+
+
+def _samples(array: np.ndarray, kind: str, path: Path, report: Report) -> np.ndarray:
+    """Images or features of an .npz in the shape the rest works with."""
+    if kind.endswith("images"):
+        images = as_image_array(array, f"{kind} of {path}")
+        if 0 in images.shape[1:]:
+            raise UserError(f"{kind} of {path} have shape {array.shape}: height and width are needed.")
+        return images
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "biuf":
+        raise UserError(f"{kind} of {path} are {array.dtype} of shape {array.shape}: (N, d) numbers are needed.")
+    return finite_features(array, f"{path}, {kind}", report)
+
+
+def _load_mat(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:
+    return read_feature_mat(path, report), None
+
+
+def _load_table(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:
+    """A feature table; its candidates are in its own rows or in a file of their own."""
+    table = read_table(path, report)
+    dataset = Dataset(path.stem, (), table_features(table, report), (), ())
+    if "candidates" not in table.columns:
+        if how.annotations is None:
+            raise UserError(f"{path} has no column candidates: add it, or give --candidates.file FILE.")
+        return dataset, None
+    found = from_table(table, how.rules(report))
+    if len(found.where) != len(dataset.samples):  # only where problems are collected
+        dataset = replace(dataset, samples=dataset.samples[: len(found.where)])
+    return replace(dataset, class_names=found.class_names), found

@@ -1,0 +1,199 @@
+"""A trained model as one file for other programs: raw samples in, probabilities out, any number at a time.
+
+What is written is first read back and asked about samples: its answers must be those of the model.
+"""
+
+import copy
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.jit._trace import TracerWarning
+
+from papi.errors import UserError
+from papi.files.durable import output_file
+from papi.inference import Model, load
+from papi.randomness import draws
+from papi.runs.model import save_model
+
+TOLERANCE = 1e-4
+CHECKED = (1, 2, 7, 64)  # sizes of the batches that are compared
+METADATA = "papi"  # under this name a file holds the model's card as JSON: class names, shape, mean and spread
+
+Answer = Callable[[np.ndarray], np.ndarray]
+
+
+class Whole(nn.Module):
+    """Images `(B, C, H, W) uint8` or features `(B, d) float32` to probabilities `(B, K)`."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        card = model.card
+        mean, std = torch.tensor(card.mean, dtype=torch.float64), torch.tensor(card.std, dtype=torch.float64)
+        scale, shift = 1 / std, -mean / std
+        if len(card.shape) == 3:
+            scale, shift = (scale / 255)[:, None, None], shift[:, None, None]
+        self.network = _plain_copy(model)
+        self.temperature = card.temperature
+        self.register_buffer("scale", scale.float())
+        self.register_buffer("shift", shift.float())
+        self.eval()
+
+    def forward(self, samples: Tensor) -> Tensor:
+        logits: Tensor = self.network(samples.float() * self.scale + self.shift).logits
+        return (logits / self.temperature).softmax(1)
+
+
+def _plain_copy(model: Model) -> nn.Module:
+    """The network on the CPU in the plain memory layout, which every format understands."""
+    network = copy.deepcopy(model.network).cpu().eval().requires_grad_(False)
+    return network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload, no-any-return]
+
+
+class _Format(NamedTuple):
+    suffix: str
+    write: Callable[[Model, Path], None]
+    read: Callable[[Path], Answer]
+
+
+def export(model: Model, kind: str, file: Path) -> float:
+    """Write the model as `kind` of FORMATS; return by how much its answers differ at most.
+
+    The file is written beside, checked, and renamed.
+    """
+    _require_packages(kind)
+    form = FORMATS[kind]
+    with output_file(file) as half:
+        with _quiet():
+            form.write(model, half)
+            difference = _largest_difference(model, form.read(half))
+        if not difference <= TOLERANCE:
+            raise UserError(
+                f"as {kind} this model gives other probabilities, by up to {difference:.2g}: nothing was written. "
+                "Use another --format."
+            )
+    return difference
+
+
+def input_name(model: Model) -> str:
+    return "features" if len(model.card.shape) == 1 else "images"
+
+
+def _largest_difference(model: Model, answer: Answer) -> float:
+    """Over batches of several sizes, of noise in the range of what the model was trained on."""
+    generator = draws(0, "export check")
+    worst = 0.0
+    for count in CHECKED:
+        shape = (count, *model.card.shape)
+        if len(shape) == 4:
+            samples = generator.integers(0, 256, shape, np.uint8)
+        else:
+            noise = generator.standard_normal(shape)
+            samples = (noise * model.card.std + model.card.mean).astype(np.float32)
+        found, expected = answer(samples), model.predict_proba(samples)
+        if found.shape != expected.shape:
+            return float("inf")
+        worst = max(worst, float(np.abs(found - expected).max()))
+    return worst
+
+
+def _example(model: Model) -> Tensor:
+    """Two samples: with one, the size of the batch would be taken for fixed."""
+    kind = torch.float32 if len(model.card.shape) == 1 else torch.uint8
+    return torch.zeros(2, *model.card.shape, dtype=kind)
+
+
+def _card(model: Model) -> str:
+    return json.dumps(asdict(model.card))
+
+
+def _write_onnx(model: Model, file: Path) -> None:
+    program = torch.onnx.export(
+        Whole(model),
+        (_example(model),),
+        dynamo=True,
+        dynamic_shapes=({0: torch.export.Dim("batch")},),
+        input_names=[input_name(model)],
+        output_names=["probabilities"],
+        verbose=False,
+    )
+    assert program is not None
+    program.model.metadata_props[METADATA] = _card(model)
+    program.save(str(file), external_data=False)
+
+
+def _read_onnx(file: Path) -> Answer:
+    import onnxruntime  # type: ignore[import-untyped]
+
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return lambda samples: session.run(None, {name: samples})[0]  # type: ignore[no-any-return]
+
+
+def _write_pt2(model: Model, file: Path) -> None:
+    shapes = ({0: torch.export.Dim("batch")},)
+    program = torch.export.export(Whole(model), (_example(model),), dynamic_shapes=shapes)
+    torch.export.save(program, file, extra_files={METADATA: _card(model)})
+
+
+def _read_pt2(file: Path) -> Answer:
+    module = torch.export.load(file).module()
+    return lambda samples: module(torch.from_numpy(samples)).numpy()  # type: ignore[no-any-return]
+
+
+def _write_torchscript(model: Model, file: Path) -> None:
+    traced = torch.jit.trace(Whole(model), _example(model))  # type: ignore[no-untyped-call]
+    torch.jit.save(traced, str(file), _extra_files={METADATA: _card(model)})  # type: ignore[no-untyped-call]
+
+
+def _read_torchscript(file: Path) -> Answer:
+    module = torch.jit.load(str(file))  # type: ignore[no-untyped-call]
+    return lambda samples: module(torch.from_numpy(samples)).detach().numpy()  # type: ignore[no-any-return]
+
+
+def _write_safetensors(model: Model, file: Path) -> None:
+    save_model(file, model.network, model.card)
+
+
+FORMATS = {
+    "onnx": _Format(".onnx", _write_onnx, _read_onnx),
+    "safetensors": _Format(".safetensors", _write_safetensors, lambda file: load(file).predict_proba),
+    "pt2": _Format(".pt2", _write_pt2, _read_pt2),
+    "torchscript": _Format(".torchscript.pt", _write_torchscript, _read_torchscript),
+}
+
+
+def _require_packages(kind: str) -> None:
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if kind == "onnx" and find_spec(name) is None]
+    if missing:
+        raise UserError(f"--format onnx needs {', '.join(missing)}: pip install 'papi-pll[onnx]'")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporters say about themselves: which of their parts are deprecated, which they do without.
+
+    Tracing also warns of every branch it takes for good; the one in a network is that of batches that are not empty.
+    """
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            for category in (DeprecationWarning, FutureWarning, TracerWarning):
+                warnings.simplefilter("ignore", category)
+            yield
+    finally:
+        logger.setLevel(level)

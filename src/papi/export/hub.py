@@ -1,0 +1,178 @@
+"""A model as a folder for Hugging Face's hub: the layout it expects, with a model card that says what is known."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from papi import __version__
+from papi.errors import UserError
+from papi.export.formats import FORMATS, export, input_name
+from papi.inference import Model
+
+_LARGE = ("*.safetensors", "*.onnx", "*.pt2", "*.pt")  # what the hub keeps outside git
+_PLACES = {"onnx": "onnx/model.onnx"}  # where programs look for it; others lie at the top
+
+
+def write_hub_folder(
+    model: Model, kind: str, folder: Path, name: str, record: dict[str, Any], summary: dict[str, Any]
+) -> float:
+    """Fill a new folder; return by how much the exported model's answers differ at most.
+
+    `record` and `summary` are config.json and summary.json of the run, empty where there is only a model.
+    """
+    if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise UserError(f"{folder} is not an empty folder: choose another with --hub-folder, or remove it.")
+    half = folder.with_name(f".{folder.name}.writing")
+    try:
+        shutil.rmtree(half, ignore_errors=True)
+        half.mkdir(parents=True)
+        export(model, "safetensors", half / "model.safetensors")
+        difference = export(model, kind, half / place(kind))
+        _write(half / "config.json", json.dumps(_config(model), indent=2, ensure_ascii=False) + "\n")
+        _write(half / "README.md", _front_matter(model, name, summary) + _card(model, kind, name, record, summary))
+        _write(half / ".gitattributes", "".join(f"{each} filter=lfs diff=lfs merge=lfs -text\n" for each in _LARGE))
+        if folder.exists():
+            folder.rmdir()
+        os.replace(half, folder)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written ({error.strerror}). Choose another with --hub-folder.") from error
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return difference
+
+
+def place(kind: str) -> str:
+    """Where a format lies in the folder."""
+    return _PLACES.get(kind, f"model{FORMATS[kind].suffix}")
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+
+
+def _config(model: Model) -> dict[str, Any]:
+    """What programs read before they load weights; the hub counts downloads of this file."""
+    card = model.card
+    names = dict(enumerate(card.class_names))
+    sides = ("num_channels", "height", "width") if len(card.shape) == 3 else ("num_features",)
+    return {
+        "library_name": "papi-pll",
+        "library_version": __version__,
+        "model_type": "papi",
+        "architectures": [card.network],
+        **dict(zip(sides, card.shape, strict=True)),
+        "mean": card.mean,
+        "std": card.std,
+        "num_labels": len(names),
+        "id2label": names,
+        "label2id": {label: k for k, label in names.items()},
+    }
+
+
+def _task(model: Model) -> str:
+    return "tabular-classification" if input_name(model) == "features" else "image-classification"
+
+
+def _front_matter(model: Model, name: str, summary: dict[str, Any]) -> str:
+    """The card's data for the hub. Texts are quoted as in JSON, which YAML reads as well."""
+    lines = [
+        "library_name: papi-pll",
+        f"pipeline_tag: {_task(model)}",
+        "tags:",
+        *(f"- {tag}" for tag in ("partial-label-learning", "weak-supervision", "papi")),
+    ]
+    accuracy = summary.get("test_accuracy")
+    if accuracy is not None:
+        lines += [
+            "metrics:",
+            "- accuracy",
+            "model-index:",
+            f"- name: {_quoted(name)}",
+            "  results:",
+            "  - task:",
+            f"      type: {_task(model)}",
+            "    dataset:",
+            f"      name: {_quoted(summary['dataset'])}",
+            f"      type: {_quoted(summary['dataset'])}",
+            "    metrics:",
+            "    - type: accuracy",
+            f"      value: {accuracy:.4f}",
+        ]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def _card(model: Model, kind: str, name: str, record: dict[str, Any], summary: dict[str, Any]) -> str:
+    samples, shape = input_name(model), " x ".join(map(str, model.card.shape))
+    kinds = "uint8 images (channels x height x width)" if samples == "images" else "float32 features"
+    sections = [
+        f"# {_plain(name)}",
+        f"A classifier that PaPi {__version__} (`papi-pll`) has trained from *candidate label "
+        f"sets*: every training sample came with several possible labels, of which one is true. It takes {kinds} of "
+        f"{shape} and gives the probability of each of {len(model.class_names)} classes. Nothing has to be normalised.",
+        "## Use",
+        _usage(model, kind),
+        "## Classes",
+        ", ".join(_plain(each) for each in model.class_names),
+        "## Training",
+        "\n".join(_training(record, summary)) or "Nothing is known but the model itself.",
+        "## Limits",
+        "The labels it learned from were ambiguous, and which of them are true was found by the method itself. Measure "
+        "it on samples of your own with known labels before you rely on it. It answers with one of its classes for "
+        "every sample, also for one that belongs to none.",
+        "Licence and intended use are for you to add.",
+    ]
+    return "\n" + "\n\n".join(sections) + "\n"
+
+
+def _usage(model: Model, kind: str) -> str:
+    shape = ", ".join(map(str, (1, *model.card.shape)))
+    dtype = "uint8" if input_name(model) == "images" else "float32"
+    made = f'import numpy as np\n\nsamples = np.zeros(({shape}), "{dtype}")  # yours'
+    ours = 'import papi  # pip install papi-pll\n\nprint(papi.load("model.safetensors").predict(samples))'
+    parts = [f"```python\n{made}\n\n{ours}\n```"]
+    if kind == "onnx":
+        parts.append(
+            f'```python\n{made}\n\nimport onnxruntime\n\nsession = onnxruntime.InferenceSession("{place(kind)}")\n'
+            f'print(session.run(None, {{"{input_name(model)}": samples}})[0])  # probabilities\n```'
+        )
+    elif kind in ("pt2", "torchscript"):
+        load = "torch.export.load" if kind == "pt2" else "torch.jit.load"
+        module = ".module()" if kind == "pt2" else ""
+        parts.append(
+            f'```python\n{made}\n\nimport torch\n\nmodel = {load}("{place(kind)}"){module}\n'
+            "print(model(torch.from_numpy(samples)))  # probabilities\n```"
+        )
+    return "\n\n".join(parts)
+
+
+def _training(record: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+    """What is known of the run, a line each."""
+    config, sets = record.get("config") or {}, record.get("candidates") or {}
+    facts: dict[str, Any] = {
+        "method": config.get("method"),
+        "data": summary.get("dataset"),
+        "training samples": summary.get("training_images"),
+        "possible labels of a sample, on average": _rounded(sets.get("mean_candidates")),
+        "network": config.get("network"),
+        "epochs": config.get("epochs"),
+        "seed": config.get("seed"),
+        "accuracy on test samples": _rounded(summary.get("test_accuracy"), 4),
+        "training labels resolved to the true one": _rounded(summary.get("disambiguation_accuracy"), 4),
+        "starts from the run": Path(record["parent"]["folder"]).name if "parent" in record else None,
+    }
+    return [f"- {what}: {_plain(str(value))}" for what, value in facts.items() if value is not None]
+
+
+def _rounded(value: float | None, digits: int = 2) -> str | None:
+    return None if value is None else f"{value:.{digits}f}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _plain(text: str) -> str:
+    """A name as text in Markdown: on one line, and nothing in it means anything."""
+    return "".join(f"\\{each}" if each in "\\`*_{}[]<>#|!&" else each for each in " ".join(text.split()))

@@ -1,0 +1,53 @@
+"""A finished run from whose weights another one starts."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from papi.errors import UserError
+from papi.methods.base import Method
+from papi.networks import Network
+from papi.runs.folder import RunFolder
+from papi.runs.model import read_model
+
+
+@dataclass(frozen=True)
+class Parent:
+    """What a run takes over. Its confidence comes with the data, like any confidence known before training."""
+
+    weights: dict[str, Tensor]
+    prototypes: np.ndarray | None = None  # (K, d), if its method has them
+    folder: Path | None = None  # None if it was never on disk
+    model: str = ""  # SHA-256 of its model.safetensors: part of the identity of what starts from it
+
+    def hand_weights(self, network: Network) -> None:
+        """Before a method is built on the network, so that a second network of the method starts from them, too."""
+        own = {name: value.shape for name, value in network.state_dict().items()}
+        if own != {name: value.shape for name, value in self.weights.items()}:
+            raise UserError(
+                "what was trained before is another network, with other classes, or of a method with another head: "
+                "start anew, or go on with the same network, classes and method."
+            )
+        network.load_state_dict(self.weights)
+
+    def hand_prototypes(self, method: Method) -> None:
+        if method.prototypes is not None and self.prototypes is not None:
+            method.prototypes.value = torch.from_numpy(self.prototypes)
+
+    @property
+    def record(self) -> dict[str, str]:
+        """What the new run's config.json says of it."""
+        return {"folder": str(self.folder), "model": self.model}
+
+
+def read_parent(path: Path) -> Parent:
+    """The parent in a folder of a finished run."""
+    folder = RunFolder(path)
+    weights = read_model(path)[0].state_dict()
+    arrays = folder.read_arrays(folder.arrays_file)
+    model = hashlib.sha256(folder.model_file.read_bytes()).hexdigest()
+    return Parent(weights, arrays.get("prototypes"), path, model)

@@ -1,0 +1,4 @@
+"""The training loop and what it needs: optimizer, evaluation, metrics, selection, calibration, devices.
+
+Imports `methods`, `data` and `runs`.
+"""

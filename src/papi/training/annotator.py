@@ -1,0 +1,187 @@
+"""The network that makes instance-dependent candidates: trained on the true labels, then asked what it would confuse.
+
+What it says is kept in the cache under a name made of the data and the settings, so that it is trained once.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from papi import distributed
+from papi.config import OptimConfig
+from papi.data.dataset import Dataset, Progress, silent
+from papi.data.images.cache import cache_dir
+from papi.data.loader import Loader
+from papi.data.views.features import normaliser, views_of
+from papi.errors import UserError
+from papi.files.durable import replacing
+from papi.files.lock import InUseError, Lock
+from papi.methods.options import parse_options
+from papi.methods.supervised import Supervised
+from papi.networks import build, require_fitting
+from papi.randomness import seed_torch
+from papi.runs import checkpoint
+from papi.training import engine
+from papi.training.optim import build_optimizer, learning_rate
+
+BATCH_SIZE = 64
+OPTIM = OptimConfig(
+    optimizer="sgd",
+    lr=0.1,
+    momentum=0.9,
+    nesterov=True,
+    weight_decay=5e-4,
+    decay="matrices",
+    schedule="warmup-cosine",
+)
+
+
+def annotator_logits(
+    dataset: Dataset,
+    *,
+    network: str = "small",
+    epochs: int = 12,
+    seed: int = 0,
+    device: str = "auto",
+    stop_requested: Callable[[], bool] = lambda: False,
+    progress: Progress = silent,
+) -> np.ndarray | None:
+    """What the annotator says of every training image, in evaluation mode: `(N, K) float32`; None if it was stopped.
+
+    A stopped training goes on from its last epoch when the same annotator is wanted again. Many processes train it
+    together, and the first alone touches the cache.
+    """
+    assert dataset.labels is not None
+    if network == "small" and dataset.kind == "features":
+        network = "mlp"
+    require_fitting(network, dataset.kind)
+    settings = {"network": network, "epochs": epochs, "seed": seed, "batch": BATCH_SIZE, "classes": dataset.class_names}
+    key = _content_key(dataset, settings)
+    folder = cache_dir() / "annotators" / key
+    kept = folder / "logits.npy"
+    known = distributed.from_first(lambda: _read(kept, (len(dataset.samples), len(dataset.class_names))))
+    if known is not None:
+        return known
+    where = engine.find_device(device)
+    held: list[Lock] = []
+
+    def claim() -> tuple[bool, np.ndarray | None]:
+        """Whether to go on, and the logits if another run has made them while this one waited."""
+        with _told_of(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = _wait_for(folder, stop_requested)
+            if lock is None:
+                return False, None
+            held.append(lock)
+            return True, _read(kept, (len(dataset.samples), len(dataset.class_names)))
+
+    try:
+        going, logits = distributed.from_first(claim)
+        if going and logits is None:
+            with _told_of(folder):
+                logits = _train(dataset, network, epochs, seed, where, folder, key, stop_requested, progress)
+                if logits is not None and distributed.is_first():
+                    _keep(logits, kept)
+    finally:
+        for lock in held:
+            lock.release()
+    return logits
+
+
+@contextmanager
+def _told_of(folder: Path) -> Iterator[None]:
+    """A cache that cannot be written ends in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"the cache {folder} cannot be written ({error.strerror}): make room, or set the environment variable "
+            "PAPI_CACHE to another folder."
+        ) from error
+
+
+def _wait_for(folder: Path, stop_requested: Callable[[], bool]) -> Lock | None:
+    """The folder for this process alone: of several runs that want the same annotator, one trains it."""
+    while not stop_requested():
+        try:
+            return Lock(folder)
+        except InUseError:
+            time.sleep(0.5)
+    return None
+
+
+def _keep(logits: np.ndarray, file: Path) -> None:
+    with replacing(file) as stream:
+        np.save(stream, logits)
+    for done in (file.with_name("checkpoint.pt"), checkpoint.previous(file.with_name("checkpoint.pt"))):
+        done.unlink(missing_ok=True)
+
+
+def _train(
+    dataset: Dataset,
+    name: str,
+    epochs: int,
+    seed: int,
+    device: torch.device,
+    folder: Path,
+    key: str,
+    stop_requested: Callable[[], bool],
+    progress: Progress,
+) -> np.ndarray | None:
+    labels = torch.from_numpy(dataset.labels)
+    candidates = torch.nn.functional.one_hot(labels, len(dataset.class_names)).bool()
+    seed_torch(seed, "annotator")
+    network = build(name, dataset.samples.shape[1], len(dataset.class_names), project=False)
+    method = Supervised(network, candidates, parse_options(Supervised.Config, {}), truth=labels).to(device)
+    images = torch.from_numpy(np.ascontiguousarray(dataset.samples)).to(device)
+    normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
+    loader = Loader(
+        images, method.candidates, views_of(dataset), normalise, method.views, batch_size=BATCH_SIZE, seed=seed
+    )
+    file = folder / "checkpoint.pt"
+    state, _ = distributed.from_first(lambda: checkpoint.load_newest(file, key, torch.device("cpu")))
+    events = engine.fit(
+        method,
+        loader,
+        build_optimizer(method, OPTIM),
+        learning_rate(OPTIM),
+        epochs=epochs,
+        evaluate=lambda _: {},
+        resume=state,
+        stop_requested=stop_requested,
+    )
+    done = state["epoch"] if state else 0
+    for event in events:
+        if isinstance(event, engine.Stepped):
+            place = event.progress
+            progress("training the annotator", place.epoch * place.steps + place.step + 1, epochs * place.steps)
+        elif isinstance(event, engine.Snapshot):
+            if distributed.is_first():
+                checkpoint.save(file, event.state, key)
+            done = event.state["epoch"]
+    return engine.evaluate(method.network, images, normalise).logits.numpy() if done == epochs else None
+
+
+def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:
+    """A name for an annotator: its settings, and every pixel and label it learns from."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    digest.update(repr((dataset.samples.shape, dataset.mean, dataset.std, dataset.recipe)).encode())
+    for start in range(0, len(dataset.samples), 10_000):
+        digest.update(np.ascontiguousarray(dataset.samples[start : start + 10_000]).data)
+    digest.update(np.ascontiguousarray(dataset.labels).data)
+    return digest.hexdigest()[:32]
+
+
+def _read(file: Path, shape: tuple[int, int]) -> np.ndarray | None:
+    """What an earlier run kept; None where there is nothing, or it is damaged."""
+    try:
+        logits: np.ndarray = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return logits if logits.shape == shape and np.isfinite(logits).all() else None

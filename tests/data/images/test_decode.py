@@ -1,0 +1,129 @@
+"""Image files of all kinds come out upright, with eight bits, and in one shape."""
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from papi.data.images.decode import MAX_PIXELS, ImageError, Target, decode, probe
+
+RGB = Target(8, 8, 3)
+GREY = Target(8, 8, 1)
+
+
+def gradient(side: int = 8) -> np.ndarray:
+    """Dark at the left, light at the right."""
+    return np.tile(np.linspace(0, 255, side).astype(np.uint8), (side, 1))
+
+
+def test_greyscale_and_colour(tmp_path: Path) -> None:
+    Image.fromarray(gradient()).save(tmp_path / "a.png")
+    assert decode(tmp_path / "a.png", GREY).tolist() == [gradient().tolist()]
+    assert decode(tmp_path / "a.png", RGB).tolist() == [gradient().tolist()] * 3
+    assert probe(tmp_path / "a.png") == (8, 8, True)
+
+
+def test_sixteen_bits_keep_their_upper_eight(tmp_path: Path) -> None:
+    wide = gradient().astype(np.uint16) * 257
+    Image.fromarray(wide).save(tmp_path / "a.png")
+    Image.fromarray(wide).save(tmp_path / "a.tif")
+    for name in ("a.png", "a.tif"):
+        assert probe(tmp_path / name).grey
+        assert decode(tmp_path / name, GREY)[0].tolist() == gradient().tolist()
+
+
+def test_transparent_pixels_are_white(tmp_path: Path) -> None:
+    pixels = np.zeros((8, 8, 4), np.uint8)
+    pixels[:, :4, 3] = 255  # black at the left, transparent at the right
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    decoded = decode(tmp_path / "a.png", RGB)
+    assert (decoded[:, :, :4] == 0).all()
+    assert (decoded[:, :, 4:] == 255).all()
+    Image.fromarray(pixels).convert("LA").save(tmp_path / "la.png")
+    assert (decode(tmp_path / "la.png", GREY)[0, :, 4:] == 255).all()
+
+
+def test_palettes_and_two_colours(tmp_path: Path) -> None:
+    Image.fromarray(gradient()).convert("P").save(tmp_path / "a.gif")
+    assert np.abs(decode(tmp_path / "a.gif", RGB)[0].astype(int) - gradient()).max() <= 2
+    Image.fromarray(gradient() > 127).save(tmp_path / "b.png")
+    assert set(decode(tmp_path / "b.png", GREY).ravel().tolist()) == {0, 255}
+
+
+def test_cmyk(tmp_path: Path) -> None:
+    Image.new("CMYK", (8, 8), (0, 255, 255, 0)).save(tmp_path / "a.jpg")  # red ink
+    red, green, blue = decode(tmp_path / "a.jpg", RGB).mean((1, 2))
+    assert red > 200
+    assert max(green, blue) < 60
+
+
+def test_turned_cameras(tmp_path: Path) -> None:
+    image = Image.fromarray(np.tile(gradient(16), (1, 1))[:8])  # 16 wide, 8 high
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees to see it upright
+    image.save(tmp_path / "a.png", exif=exif)
+    assert probe(tmp_path / "a.png") == (16, 8, True)
+    upright = decode(tmp_path / "a.png", Target(16, 8, 1))[0]
+    assert upright[0].max() < 20 < 230 < upright[-1].min()
+
+
+def test_the_middle_is_kept(tmp_path: Path) -> None:
+    wide = np.zeros((8, 24), np.uint8)
+    wide[:, 8:16] = 200
+    Image.fromarray(wide).save(tmp_path / "a.png")
+    assert (decode(tmp_path / "a.png", GREY) == 200).all()
+
+
+def test_centre_before_resizing(tmp_path: Path) -> None:
+    pixels = np.zeros((64, 64), np.uint8)
+    pixels[24:40, 24:40] = 100
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    assert (decode(tmp_path / "a.png", Target(8, 8, 1, centre=16)) == 100).all()
+
+
+@pytest.mark.parametrize("side", [5, 31, 300])
+def test_any_size_becomes_one(side: int, tmp_path: Path) -> None:
+    Image.fromarray(gradient(side)).save(tmp_path / "a.jpg", quality=95)
+    decoded = decode(tmp_path / "a.jpg", GREY)[0].mean(0)
+    assert (np.diff(decoded) > 5).all()
+
+
+def png_announcing(width: int, height: int) -> bytes:
+    """A tiny png whose header announces a huge image."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 10)) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("side", [10_001, 20_000, 60_000])
+def test_image_bombs(side: int, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png_announcing(side, side))
+    with pytest.raises(ImageError, match=f"pixels.*the limit is {MAX_PIXELS:,}"):
+        probe(tmp_path / "a.png")
+
+
+def test_unusable_files(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="does not exist"):
+        probe(tmp_path / "a.png")
+    (tmp_path / "a.png").write_bytes(b"not an image")
+    with pytest.raises(ImageError, match="is not an image that can be read"):
+        decode(tmp_path / "a.png", RGB)
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)).save(tmp_path / "b.jpg")
+    content = (tmp_path / "b.jpg").read_bytes()
+    (tmp_path / "b.jpg").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ImageError, match=r"is damaged .*truncated"):
+        decode(tmp_path / "b.jpg", RGB)
+    Image.fromarray(np.full((8, 8), 0.5, np.float32)).save(tmp_path / "f.tif")
+    with pytest.raises(ImageError, match="floating-point pixels"):
+        decode(tmp_path / "f.tif", GREY)
+    Image.fromarray(np.full((8, 8), 2**20, np.int32)).save(tmp_path / "i.tif")
+    with pytest.raises(ImageError, match="32 bits a pixel"):
+        decode(tmp_path / "i.tif", GREY)

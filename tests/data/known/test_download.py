@@ -1,0 +1,173 @@
+"""Downloads from a server on this machine that serves whole, cut, wrong and range-less files."""
+
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from papi.data.known.download import fetch, unpack
+from papi.data.known.published import Remote
+from papi.errors import UserError
+
+CONTENT = bytes(range(256)) * 4000
+MD5 = hashlib.md5(CONTENT).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """`/whole` understands ranges, `/plain` does not, `/cut` breaks off, `/wrong` sends something else."""
+
+    seen: list[str | None]
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        self.seen.append(wanted)
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.path != "/plain" else 0
+        content = b"x" * len(CONTENT) if self.path == "/wrong" else CONTENT
+        if self.path == "/missing":
+            self.send_error(404)
+            return
+        if start >= len(content):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        self.wfile.write(content[start : start + 300_000] if self.path == "/cut" else content[start:])
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    Handler.seen = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+        running.shutdown()
+        thread.join()
+
+
+def get(url: str, folder: Path, md5: str = MD5, unpacks_to: str | None = None) -> Path:
+    return fetch(Remote(url, "sub/file.bin", md5, unpacks_to), folder, lambda done, total: None)
+
+
+def test_whole_file(server: str, tmp_path: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    path = fetch(Remote(f"{server}/whole", "file.bin", MD5), tmp_path, lambda *call: calls.append(call))
+    assert path.read_bytes() == CONTENT
+    assert calls[0] == (0, len(CONTENT))
+    assert calls[-1] == (len(CONTENT), len(CONTENT))
+    assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
+    fetch(Remote(f"{server}/whole", "file.bin", MD5), tmp_path, lambda *call: None)
+    assert len(Handler.seen) == 1  # what is there is not fetched again
+
+
+def test_a_partial_file_is_gone_on_with(server: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"broke off after 300,000 of 1,024,000 bytes: the same command goes on there"):
+        get(f"{server}/cut", tmp_path)
+    assert not (tmp_path / "sub/file.bin").exists()
+    assert get(f"{server}/whole", tmp_path).read_bytes() == CONTENT
+    assert Handler.seen == [None, "bytes=300000-"]
+    assert not (tmp_path / "sub/file.bin.part").exists()
+
+
+def test_a_server_without_ranges_starts_anew(server: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/file.bin.part").write_bytes(b"something old")
+    assert get(f"{server}/plain", tmp_path).read_bytes() == CONTENT
+
+
+def test_a_part_that_is_complete(server: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/file.bin.part").write_bytes(CONTENT)
+    assert get(f"{server}/whole", tmp_path).read_bytes() == CONTENT
+
+
+def test_a_wrong_file_is_removed(server: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"had the checksum .*; {MD5} is published"):
+        get(f"{server}/wrong", tmp_path)
+    assert not list((tmp_path / "sub").iterdir())
+
+
+def test_a_wrong_beginning_is_found_out(server: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/file.bin.part").write_bytes(b"y" * 1000)
+    with pytest.raises(UserError, match="had the checksum"):
+        get(f"{server}/whole", tmp_path)
+    assert get(f"{server}/whole", tmp_path).read_bytes() == CONTENT
+
+
+def test_a_missing_file_and_no_network(server: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"HTTP 404 .*put it at .*sub/file.bin"):
+        get(f"{server}/missing", tmp_path)
+    with pytest.raises(UserError, match=r"cannot be downloaded .*Fetch http://127.0.0.1:9/x yourself and put it at"):
+        get("http://127.0.0.1:9/x", tmp_path)
+
+
+def archive(path: Path, *members: tarfile.TarInfo) -> Path:
+    with tarfile.open(path, "w:gz") as opened:
+        for member in members:
+            opened.addfile(member, io.BytesIO(b"x" * member.size))
+    return path
+
+
+def regular(name: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size = 3
+    return member
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+def test_unpacking(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar.gz", regular("set/one"), regular("set/two"), regular("other/three"))
+    assert unpack(path, tmp_path / "set") == tmp_path / "set"
+    assert sorted(file.name for file in (tmp_path / "set").iterdir()) == ["one", "two"]
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (regular("/etc/papi"), "member '/etc/papi', which leads out"),
+        (regular("set/../../papi"), "which leads out of the archive"),
+        (link("set/x", "/etc/passwd"), "the link 'set/x'"),
+        (link("set/x", "set/one", tarfile.LNKTYPE), "the link 'set/x'"),
+    ],
+)
+def test_archives_that_lead_out(member: tarfile.TarInfo, message: str, tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar.gz", regular("set/one"), member)
+    with pytest.raises(UserError, match=message):
+        unpack(path, tmp_path / "set")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.tar.gz"]
+
+
+def test_archives_that_are_damaged(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar.gz", *(regular(f"set/{k}") for k in range(300)))
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        unpack(path, tmp_path / "set")
+    with pytest.raises(UserError, match="has no folder other in it"):
+        unpack(archive(tmp_path / "b.tar.gz", regular("set/one")), tmp_path / "other")
+
+
+def test_an_archive_that_was_put_there(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar.gz", regular("set/one"))
+    remote = Remote("http://127.0.0.1:9/x", "a.tar.gz", hashlib.md5(path.read_bytes()).hexdigest(), "set")
+    assert fetch(remote, tmp_path, lambda done, total: None) == tmp_path / "set"
+    (tmp_path / "b.tar.gz").write_bytes(b"half")
+    with pytest.raises(UserError, match="It was not downloaded completely: it was removed"):
+        fetch(Remote("http://127.0.0.1:9/x", "b.tar.gz", "0" * 32, "b"), tmp_path, lambda done, total: None)

@@ -1,0 +1,111 @@
+"""The optimizer's parameters, and the learning rates by name."""
+
+from typing import Literal
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from papi.config import OptimConfig
+from papi.training.optim import build_optimizer, learning_rate
+from papi.types import Progress
+
+Optimizer = Literal["sgd", "adam"]
+Schedule = Literal["cosine", "warmup-cosine", "constant", "multistep", "exponential"]
+
+
+def config(
+    optimizer: Optimizer = "sgd",
+    schedule: Schedule = "constant",
+    decay: Literal["all", "matrices"] = "all",
+    momentum: float = 0.9,
+) -> OptimConfig:
+    return OptimConfig(optimizer, 0.1, momentum, True, 0.01, decay, schedule)
+
+
+def make_module() -> nn.Module:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    module[2].bias.requires_grad_(False)
+    return module
+
+
+@pytest.mark.parametrize(("optimizer", "kind"), [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)])
+def test_kinds(optimizer: Optimizer, kind: type) -> None:
+    built = build_optimizer(make_module(), config(optimizer))
+    assert type(built) is kind
+    assert built.param_groups[0]["lr"] == 0.1
+    assert built.param_groups[0]["weight_decay"] == 0.01
+
+
+def test_nesterov_needs_momentum() -> None:
+    assert build_optimizer(make_module(), config()).param_groups[0]["nesterov"]
+    assert not build_optimizer(make_module(), config(momentum=0.0)).param_groups[0]["nesterov"]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_only_matrices_decay_if_asked(optimizer: Optimizer) -> None:
+    module = make_module()
+    decaying, rest = build_optimizer(module, config(optimizer, decay="matrices")).param_groups
+    assert {id(p) for p in decaying["params"]} == {id(module[0].weight), id(module[2].weight)}
+    assert {id(p) for p in rest["params"]} == {id(module[0].bias), id(module[1].weight), id(module[1].bias)}
+    assert rest["weight_decay"] == 0
+
+
+def test_all_that_learns_decays_by_default() -> None:
+    module = make_module()
+    (group,) = build_optimizer(module, config()).param_groups
+    assert {id(p) for p in group["params"]} == {id(p) for p in module.parameters() if p.requires_grad}
+
+
+def test_weight_decay_of_adam_is_part_of_the_gradient() -> None:
+    """As in the releases (not AdamW): without any other gradient the first step has the full length."""
+    weight = nn.Parameter(torch.tensor([2.0, -3.0]))
+    module = nn.ParameterList([weight])
+    optimizer = build_optimizer(module, config("adam"))
+    weight.grad = torch.zeros(2)
+    optimizer.step()
+    torch.testing.assert_close(weight.detach(), torch.tensor([1.9, -2.9]))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("cosine", [0.1, 0.05005, 0.1 * (0.001 + 0.999 * (1 - 0.5**0.5) / 2)]),
+        ("constant", [0.1, 0.1, 0.1]),
+        ("multistep", [0.1, 0.01, 0.001]),
+        ("exponential", [0.1, 0.1 * 0.5**2, 0.1 * 0.5**3]),
+    ],
+)
+def test_schedules_by_name(schedule: Schedule, expected: list[float]) -> None:
+    rate = learning_rate(config(schedule=schedule))
+    assert [rate(Progress(epoch, 200, 0, 5, 0)) for epoch in (0, 100, 150)] == pytest.approx(expected)
+
+
+def test_warmup_cosine_by_name() -> None:
+    rate = learning_rate(config(schedule="warmup-cosine"))
+    assert rate(Progress(1, 10, 4, 10, 0)) == pytest.approx(0.1)  # 15 % of the steps
+    assert rate(Progress(9, 10, 9, 10, 0)) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_state_survives_saving(optimizer: Optimizer) -> None:
+    """A run that goes on from a checkpoint takes the very same steps."""
+
+    def steps(module: nn.Module, built: torch.optim.Optimizer, count: int) -> list[Tensor]:
+        for _ in range(count):
+            built.zero_grad()
+            module(torch.ones(2, 3) * torch.tensor([[1.0], [-1.0]])).square().sum().backward()
+            built.step()
+        return [parameter.detach().clone() for parameter in module.parameters()]
+
+    whole = make_module()
+    expected = steps(whole, build_optimizer(whole, config(optimizer)), 4)
+    first, second = make_module(), make_module()
+    before = build_optimizer(first, config(optimizer))
+    steps(first, before, 2)
+    second.load_state_dict(first.state_dict())
+    after = build_optimizer(second, config(optimizer))
+    after.load_state_dict(before.state_dict())
+    for mine, other in zip(steps(second, after, 2), expected, strict=True):
+        assert torch.equal(mine, other)
