@@ -8,9 +8,9 @@ from torch import Tensor
 
 from benchmarks.measure import Apart, Line, fastest_apart, speedup
 from benchmarks.views import MEAN, STD, photographs
-from papi.data.views.images import Normalise
+from papi.data.views.images import NormaliseImages
 from papi.networks import Network, build
-from papi.training.engine import evaluate
+from papi.training.evaluation import evaluate
 
 
 class Task(NamedTuple):
@@ -23,14 +23,14 @@ class Task(NamedTuple):
 
     def prepare(self) -> tuple[Network, Tensor]:
         torch.manual_seed(0)
-        network = build(self.network, self.channels, 10, project=True)
+        network = build(self.network, (self.channels, self.size, self.size), 10, project=True)
         return network, photographs(self.images, self.channels, self.size)
 
 
 class Ours:
     def __init__(self, task: Task) -> None:
         self.network, self.images = task.prepare()
-        self.normalise = Normalise(MEAN[: task.channels], STD[: task.channels], torch.device("cpu"))
+        self.normalise = NormaliseImages(MEAN[: task.channels], STD[: task.channels], torch.device("cpu"))
 
     def run(self) -> tuple[Tensor, Tensor]:
         """Logits and unit vectors."""

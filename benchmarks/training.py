@@ -7,10 +7,10 @@ from torch import Tensor
 
 from benchmarks.plain_step import PlainPaPi
 from benchmarks.views import MEAN, STD, PillowViews, photographs
-from papi.config import OptimConfig
+from papi.config import OptimSettings
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
-from papi.data.views.images import Normalise, Views
+from papi.data.views.images import ImageViews, NormaliseImages
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import build
 from papi.training.engine import train_step
@@ -42,13 +42,17 @@ class Training:
         truth = torch.arange(len(self.images)) % CLASSES
         candidates = (torch.rand(len(self.images), CLASSES, generator=random) < 0.5).scatter(1, truth[:, None], True)
         torch.manual_seed(0)
-        self.method = PaPi(build(task.network, task.channels, CLASSES, project=True), candidates, PaPiConfig())
-        settings = OptimConfig("sgd", lr=LR, momentum=0.9, nesterov=False, weight_decay=1e-3, decay="all")
+        config = PaPiConfig()
+        shape = (task.channels, task.size, task.size)
+        self.method = PaPi(build(task.network, shape, CLASSES, project=True), candidates, config)
+        settings = OptimSettings(
+            optimizer="sgd", lr=LR, momentum=0.9, nesterov=False, weight_decay=1e-3, decay="all", schedule="constant"
+        )
         self.optimizer = build_optimizer(self.method, settings)
-        self.normalise = Normalise(MEAN[: task.channels], STD[: task.channels], torch.device("cpu"))
-        views = Views(ViewRecipe(policy=task.policy))
+        self.normalise = NormaliseImages(MEAN[: task.channels], STD[: task.channels], torch.device("cpu"))
+        views = ImageViews(ViewRecipe(policy=task.policy))
         self.loader = Loader(
-            self.images, candidates, views, self.normalise, self.method.views, batch_size=task.batch, seed=0
+            self.images, candidates, views, self.normalise, config.view_names, batch_size=task.batch, seed=0
         )
         self.tally = Tally(truth)
         self.count = 0
@@ -64,7 +68,7 @@ class Training:
     def state(self) -> list[Tensor]:
         """Prototypes, confidence, weights."""
         weights = [parameter.detach().contiguous() for parameter in self.method.network.parameters()]
-        return [self.method.prototypes.value, self.method.confidence.value, *weights]
+        return [self.method.prototypes.value, self.method.confidence.all_rows, *weights]
 
 
 class PlainTraining:

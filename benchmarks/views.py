@@ -14,7 +14,7 @@ from benchmarks.measure import Line, in_turns, speedup
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
 from papi.data.views import autoaugment
-from papi.data.views.images import Normalise, Views
+from papi.data.views.images import ImageViews, NormaliseImages
 from papi.randomness import draws
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)
@@ -145,7 +145,7 @@ def measure(quick: bool) -> Iterator[Line]:
     batch, size, times = 256, 32, 5 if quick else 15
     images = photographs(4 * batch, 3, size)
     pixels = images.permute(0, 2, 3, 1).contiguous().numpy()
-    ours, normalise = Views(RECIPE), Normalise(MEAN, STD, torch.device("cpu"))
+    ours, normalise = ImageViews(RECIPE), NormaliseImages(MEAN, STD, torch.device("cpu"))
     plain = PillowViews(size, 3, "cifar10")
 
     def in_batches() -> list[Tensor]:

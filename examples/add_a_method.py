@@ -8,10 +8,10 @@ Train it from here, or with every option of the command line:
 
 from pathlib import Path
 
-from papi import train as run
 from papi.config import RunConfig
-from papi.methods import Method
+from papi.methods.base import Method
 from papi.methods.losses import soft_cross_entropy
+from papi.train import train
 from papi.training.engine import EpochEnded
 from papi.types import Batch, Progress, StepOutput
 
@@ -26,9 +26,9 @@ class AverageLoss(Method):
 
 
 def main(config: RunConfig, folder: Path) -> None:
-    for event in run.train(config, folder):
+    for event in train(config, folder):
         if isinstance(event, EpochEnded):
-            print(f"epoch {event.row['epoch'] + 1}: test accuracy {event.row['test_accuracy']:.1%}")
+            print(f"epoch {event.row.epoch + 1}: test accuracy {event.row.test_accuracy:.1%}")
 
 
 if __name__ == "__main__":

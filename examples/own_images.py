@@ -12,11 +12,12 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 import papi
-from papi import train as run
 from papi.config import CandidatesConfig, RunConfig
 from papi.data.own.incoming import read_parts
 from papi.runs.folder import RunFolder
 from papi.runs.labels import resolve
+from papi.train import train
+from papi.training.engine import EpochEnded
 
 COLOURS = {"rose": (200, 40, 60), "tulip": (230, 200, 40), "violet": (110, 60, 200)}
 
@@ -41,18 +42,18 @@ def make_images(folder: Path, count: int) -> Path:
 def main(place: Path, images: int = 240, epochs: int = 4) -> None:
     table = make_images(place / "flowers", images)
     config = RunConfig(data=str(place / "flowers"), candidates=CandidatesConfig(file=table), epochs=epochs)
-    for event in run.train(config, place / "run"):
-        if isinstance(event, run.EpochEnded):
-            print(f"epoch {event.row['epoch'] + 1}: confidence {event.row['mean_confidence']:.0%}")
+    for event in train(config, place / "run"):
+        if isinstance(event, EpochEnded):
+            print(f"epoch {event.row.epoch + 1}: confidence {event.row.mean_confidence:.0%}")
 
     folder = RunFolder(place / "run")
-    sets, arrays = folder.read_arrays(folder.candidates_file), folder.read_arrays(folder.arrays_file)
-    found = resolve(sets["candidates"], arrays["confidence"], arrays["second_opinion"])
+    sets, arrays = folder.read_sets(), folder.read_arrays()
+    found = resolve(sets.candidates, arrays.confidence, arrays.second_opinion)
     model = papi.load(place / "run")
     print("Worth a second look:")
     for image in found.rank.argsort()[:3]:
         name = model.class_names[found.label[image]]
-        print(f"  {sets['file_names'][image]}: {name}, {found.confidence[image]:.0%} sure")
+        print(f"  {sets.file_names[image]}: {name}, {found.confidence[image]:.0%} sure")
 
     print("What the model says of image files:")
     for part in read_parts([place / "flowers"], model.card.shape, 256, print):

@@ -24,6 +24,7 @@ def first_of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
 
 
 def main() -> None:
+    """Write the images of the folder that the command line names."""
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     out = Path(sys.argv[2]) if len(sys.argv) == 3 else DEFAULT_OUT

@@ -15,22 +15,24 @@ from typing import Annotated
 import cyclopts
 import numpy as np
 
-from papi import train as run
+from papi.cli.options import config_options
 from papi.config import RunConfig
 from papi.data.dataset import Dataset
+from papi.data.known.sources import SOURCES
 from papi.runs.folder import RunFolder
-from papi.setup import data as preparation
-from papi.setup.settings import complete
+from papi.setup.data import candidate_sets, load_dataset
+from papi.train import Finished, fit, settings_for
 from papi.training.engine import EpochEnded
 
 MEASURED = 500  # images of each class, or what is left of it
+DEFAULT = RunConfig()
 
 
 def with_other_images(dataset: Dataset, published: Dataset) -> Dataset:
     """The dataset with unused training images in the place of its test images."""
     assert dataset.labels is not None
     assert published.labels is not None
-    used = np.bincount(dataset.labels)  # the first of each class
+    used = np.bincount(dataset.labels, minlength=len(dataset.class_names))  # the first of each class
     unused = [np.flatnonzero(published.labels == k)[count : count + MEASURED] for k, count in enumerate(used)]
     chosen = np.concatenate(unused)
     if not len(chosen):
@@ -38,19 +40,21 @@ def with_other_images(dataset: Dataset, published: Dataset) -> Dataset:
     return replace(dataset, test_samples=published.samples[chosen], test_labels=published.labels[chosen])
 
 
-def main(*, out: Path, config: Annotated[RunConfig, cyclopts.Parameter(name="*")] = RunConfig()) -> None:  # noqa: B008
-    mini = config.data == "fashion-mini"  # the first 1,000 of each class of Fashion-MNIST
-    published = preparation.load_dataset(replace(config, data="fashion-mnist") if mini else config)
-    dataset = preparation.load_dataset(config) if mini else published
+@config_options(experts=True)
+def main(*, out: Path, config: Annotated[RunConfig, cyclopts.Parameter(name="*")] = DEFAULT) -> None:
+    """Train as `papi train` does, and measure on training images that the run does not use."""
+    dataset = load_dataset(config)
+    whole = SOURCES[config.data].part_of if config.data in SOURCES else None
+    published = dataset if whole is None else load_dataset(replace(config, data=whole))
     dataset = with_other_images(dataset.limited(config.limit), published)
-    config = complete(preparation.settled(config, dataset))
-    candidates = preparation.candidate_sets(dataset, config)
+    settings = settings_for(config, dataset)
+    candidates = candidate_sets(dataset, settings)
     assert candidates is not None
-    for event in run.fit(dataset, candidates, config, RunFolder(out)):
+    for event in fit(dataset, candidates, settings, RunFolder(out)):
         if isinstance(event, EpochEnded):
-            print(f"epoch {event.row['epoch'] + 1}: {event.row['test_accuracy']:.4f}", flush=True)
-        elif isinstance(event, run.Finished):
-            print(f"{out.name}: {event.summary['test_accuracy']:.4f} on images that are not test images")
+            print(f"epoch {event.row.epoch + 1}: {event.row.test_accuracy:.4f}", flush=True)
+        elif isinstance(event, Finished):
+            print(f"{out.name}: {event.summary.test_accuracy:.4f} on images that are not test images")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,8 @@ import papi.cli
 
 def papi_exit_code(*arguments: object) -> int:
     """Run a command and return its exit code; what it says goes to the captured output."""
-    app = papi.cli.app
-    papi.cli.app = lambda: app([str(argument) for argument in arguments])  # type: ignore[assignment]
     try:
-        papi.cli.main()
+        papi.cli.main([str(argument) for argument in arguments])
     except SystemExit as end:
         return int(end.code or 0)
-    finally:
-        papi.cli.app = app
     return 0

@@ -21,7 +21,7 @@ def write_model(
 ) -> Path:
     """`model.safetensors` in a folder, with weights that give sure and different answers."""
     torch.manual_seed(0)
-    built = built or build(network, shape[0], len(classes), project=True)
+    built = built or build(network, shape, len(classes), project=True)
     for module in built.modules():
         if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):  # as if it had seen data
             assert module.running_mean is not None

@@ -24,9 +24,10 @@ from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, refuse
 from papi.data.loader import Loader
-from papi.data.views.features import normaliser, views_of
+from papi.data.views.choose import normaliser, views_of
 from papi.errors import UserError
-from papi.methods import METHODS, Method
+from papi.methods import METHODS, find_method
+from papi.methods.base import Method
 from papi.methods.options import parse_options
 from papi.networks import Network
 from papi.training import engine
@@ -90,17 +91,18 @@ def train(name: str, options: dict[str, str], kind: str) -> dict[str, Any]:
     data, mask = toy(seed=0)
     assert data.labels is not None
     sets = torch.from_numpy(mask)
-    method_class = METHODS[name]
-    config = parse_options(method_class.Config, options)
-    extras: dict[str, Any] = {"truth": torch.from_numpy(data.labels)} if method_class.needs_truth(config) else {}
-    extras |= {"shape": data.input_shape} if method_class.needs_shape(config) else {}
+    method_class = find_method(name)
+    config = method_class.Config(**parse_options(method_class.Config, options))
+    extras: dict[str, Any] = {"truth": torch.from_numpy(data.labels)} if config.needs_truth else {}
+    extras |= {"shape": data.input_shape} if config.needs_shape else {}
     method = method_class(make_network(kind, len(data.class_names)), sets, config, **extras)
     dtype = torch.float64 if kind == "float64" else torch.float32
     method.to(dtype)
     device = torch.device("cpu")
     normalise = normaliser(data.input_shape, data.mean, data.std, device)
     wide: Any = lambda images: normalise(images).to(dtype)  # noqa: E731
-    loader = Loader(torch.from_numpy(data.samples), sets, views_of(data), wide, method.views, batch_size=BATCH, seed=3)
+    samples = torch.from_numpy(data.samples)
+    loader = Loader(samples, sets, views_of(data), wide, config.view_names, batch_size=BATCH, seed=3)
     optimizer = torch.optim.SGD(method.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
     losses, digests, rows = [], [], []
     original = engine.train_step
@@ -122,11 +124,11 @@ def train(name: str, options: dict[str, str], kind: str) -> dict[str, Any]:
             optimizer,
             rate,
             epochs=EPOCHS,
-            evaluate=Evaluator(data, wide, device),
+            evaluate=Evaluator(data, wide, device).measure,
             truth=torch.from_numpy(data.labels),
         ):
             if isinstance(event, engine.EpochEnded):
-                rows.append({key: value for key, value in event.row.items() if key not in VARYING})
+                rows.append({key: value for key, value in event.row.to_json().items() if key not in VARYING})
     finally:
         engine.train_step = original
     return {"losses": losses, "digests": digests, "rows": rows, "state": method.state_dict()}
@@ -187,9 +189,14 @@ def gathered() -> dict[str, Any]:
         "total": distributed.total({"a": torch.tensor(rank + 1), "b": torch.tensor(2.5)}),
         "from first": distributed.from_first(lambda: {"said": [rank]}),
         "error of first": complaint(lambda: distributed.from_first(lambda: [][0] if rank else refuse("no folder"))),
-        "other data": complaint(lambda: list(run.fit(*toy(seed=rank), RunConfig(method="cc", device="cpu")))),
+        "other data": complaint(lambda: other_data(rank)),
         "split": [distributed.split(count).sizes for count in (7, 4, 3, 2, 1)],
     }
+
+
+def other_data(rank: int) -> None:
+    data, sets = toy(seed=rank)
+    list(run.fit(data, sets, run.settings_for(RunConfig(method="cc", device="cpu"), data)))
 
 
 def annotator() -> Tensor:

@@ -20,8 +20,9 @@ ORDER = [
 ]  # fmt: skip
 INSIDE_DATA = ["dataset", "candidates", "images", "views", "own", "known", "digest", "load", "loader"]
 NO_TORCH = [
-    "errors", "files.durable", "files.npz", "files.lock", "config", "runs.folder", "runs.labels", "setup.data",
-    "training.metrics", "training.calibration", "training.allocator", "data.dataset", "data.digest", "data.candidates",
+    "errors", "files.durable", "files.npz", "files.lock", "files.places", "config", "runs.folder", "runs.labels",
+    "setup.data", "training.metrics", "training.calibration", "training.allocator", "data.dataset", "data.digest",
+    "data.candidates", "data.load",
     "data.known.sources", "report", "cli",
 ]  # fmt: skip
 AT_THE_TOP = 10  # modules; everything else has a room

@@ -9,11 +9,11 @@ from papi.config import (
     CheckpointConfig,
     OptimConfig,
     RunConfig,
-    differences,
     from_dict,
     to_dict,
 )
 from papi.errors import UserError
+from papi.runs.identity import differences
 
 
 @pytest.mark.parametrize(

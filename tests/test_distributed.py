@@ -117,10 +117,10 @@ class Torchrun:
 
     def check_finished(self) -> None:
         """Complete, and no row lost or doubled."""
-        assert [row["epoch"] for row in self.folder.read_rows()] == list(range(self.EPOCHS))
+        assert [row.epoch for row in self.folder.read_rows()] == list(range(self.EPOCHS))
         summary = self.folder.read_summary()
         assert summary is not None
-        assert summary["test_accuracy"] == self.folder.read_rows()[-1]["test_accuracy"]
+        assert summary.test_accuracy == self.folder.read_rows()[-1].test_accuracy
 
 
 class TestTorchrun:

@@ -59,10 +59,10 @@ def test_it_is_the_engine_of_the_command_line() -> None:
     classifier = PartialLabelClassifier("pico", epochs=2, random_state=3, options={"queue": 128}).fit(X, sets)
     data = Dataset("same", ("0", "1", "2"), X.astype(np.float32), (), (), candidates=sets).measured()
     config = RunConfig(data="same", method="pico", epochs=2, seed=3, network="mlp", option=("queue=128",))
-    *_, finished = run.fit(data, sets, config)
+    *_, finished = run.fit(data, sets, run.settings_for(config, data))
     assert isinstance(finished, run.Finished)
-    assert finished.arrays is not None
-    np.testing.assert_array_equal(classifier.confidence_, finished.arrays["confidence"])
+    assert finished.trained is not None
+    np.testing.assert_array_equal(classifier.confidence_, finished.trained.arrays.confidence)
 
 
 @pytest.mark.parametrize("form", ["matrix", "sparse", "sets", "numbers"])
@@ -103,10 +103,11 @@ def test_images(toy_dataset: Dataset, form: str) -> None:
         data = replace(
             toy_dataset, recipe=own_recipe(8, 8), labels=None, test_samples=None, test_labels=None
         ).measured()
-        *_, finished = run.fit(data, sets, RunConfig(data="toy", method="proden", epochs=1, device="cpu"))
+        config = RunConfig(data="toy", method="proden", epochs=1, device="cpu")
+        *_, finished = run.fit(data, sets, run.settings_for(config, data))
         assert isinstance(finished, run.Finished)
-        assert finished.arrays is not None
-        np.testing.assert_array_equal(classifier.confidence_, finished.arrays["confidence"])
+        assert finished.trained is not None
+        np.testing.assert_array_equal(classifier.confidence_, finished.trained.arrays.confidence)
 
 
 def bad_features(row: int, value: float) -> np.ndarray:

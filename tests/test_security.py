@@ -4,6 +4,7 @@ import ast
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ CODE_LOADERS = {
     "os": {"system", "popen"},
 }
 # The two places where a pickle is read: one admits tensors and plain values, the other the few names of CIFAR's files.
-GUARDED = {("checkpoint.py", "torch.load"), ("data/pickles.py", "pickle.Unpickler")}
+GUARDED = {("runs/checkpoint.py", "torch.load"), ("data/known/pickles.py", "pickle.Unpickler")}
 
 
 def dotted(node: ast.expr) -> str:
@@ -183,9 +184,9 @@ def test_the_page_shows_names_as_text(tmp_path: Path) -> None:
 
 def test_names_of_files_are_text(tmp_path: Path) -> None:
     folder: RunFolder = write_run(tmp_path / "run")
-    sets = folder.read_arrays(folder.candidates_file)
-    names = np.array([f"<b>{k}</b>\x1b[2J\x00.png" for k in range(len(sets["candidates"]))])
-    folder.write_arrays(folder.candidates_file, sets | {"file_names": names})
+    sets = folder.read_sets()
+    names = np.array([f"<b>{k}</b>\x1b[2J\x00.png" for k in range(len(sets.candidates))])
+    folder.write_sets(replace(sets, file_names=names))
     page = run_page(read_run(folder.path))
     assert "<b>0</b>" not in page
     assert not {character for character in page if ord(character) < 32} - {"\n", "\t"}

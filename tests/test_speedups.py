@@ -15,12 +15,13 @@ from torch.nn.functional import max_pool2d, pixel_unshuffle
 
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
-from papi.data.views.images import Normalise, Views
+from papi.data.views.images import ImageViews, NormaliseImages
 from papi.methods.packed import PackedConfidence, packed
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import Network, Output, build
 from papi.networks.small import SmallResNet
-from papi.training.engine import evaluate, train_step
+from papi.training.engine import train_step
+from papi.training.evaluation import evaluate
 from papi.types import Progress
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
@@ -39,19 +40,21 @@ class Training:
         mask = torch.from_numpy(random.random((48, 6)) < 0.4)
         mask[torch.arange(48), torch.arange(48) % 6] = True
         torch.manual_seed(0)
-        self.method = PaPi(build("small", 3, 6, project=True), mask, PaPiConfig(schedule="step", ramp_epochs=1))
+        self.method = PaPi(
+            build("small", (3, 16, 16), 6, project=True), mask, PaPiConfig(schedule="step", ramp_epochs=1)
+        )
         self.method = self.method.double() if double else self.method
         self.dtype = torch.float64 if double else torch.float32
         self.layout, self.fused = torch.channels_last, True
 
     def run(self) -> "Training":
-        views = Views(ViewRecipe(policy="cifar10", cutout=6))
+        views = ImageViews(ViewRecipe(policy="cifar10", cutout=6))
         loader = Loader(
             self.images,
             self.method.candidates,
             views,
             self.prepare,
-            self.method.views,
+            self.method.config.view_names,
             batch_size=16,
             seed=0,  # type: ignore[arg-type]
         )
@@ -62,7 +65,7 @@ class Training:
         return self
 
     def prepare(self, images: Tensor) -> Tensor:
-        normalised = Normalise(MEAN, STD, torch.device("cpu"))(images)
+        normalised = NormaliseImages(MEAN, STD, torch.device("cpu"))(images)
         return normalised.to(self.dtype).contiguous(memory_format=self.layout)
 
     @property
@@ -161,7 +164,7 @@ def literal(images: Tensor) -> Tensor:
 def test_normalisation(channels: int) -> None:
     """Rounding: one multiplication and one addition instead of two divisions and a subtraction; layout as asked."""
     images = torch.randint(256, (5, channels, 6, 7), dtype=torch.uint8)
-    ours = Normalise(MEAN[:channels], STD[:channels], torch.device("cpu"))(images)
+    ours = NormaliseImages(MEAN[:channels], STD[:channels], torch.device("cpu"))(images)
     torch.testing.assert_close(ours, literal(images)[:, :channels], rtol=0, atol=2e-6)
     assert ours.is_contiguous(memory_format=torch.channels_last)
 
@@ -172,7 +175,7 @@ def test_packed_confidence() -> None:
     sparse.method.confidence = PackedConfidence(packed(sparse.method.candidates))
     dense.run()
     sparse.run()
-    assert torch.equal(sparse.method.confidence.value, dense.method.confidence.value)
+    assert torch.equal(sparse.method.confidence.all_rows, dense.method.confidence.all_rows)
     for mine, theirs in zip(sparse.method.network.parameters(), dense.method.network.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
@@ -186,6 +189,6 @@ def test_evaluation_in_large_batches_without_graph() -> None:
     """Rounding: the layout, and the size of the batches."""
     training = Training()
     plain = copy.deepcopy(training.method.network).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    normalise = Normalise(MEAN, STD, torch.device("cpu"))
+    normalise = NormaliseImages(MEAN, STD, torch.device("cpu"))
     ours = evaluate(training.method.network, training.images, normalise).probabilities
     torch.testing.assert_close(ours, plainly(plain, training.images, lambda x: literal(x).contiguous()))

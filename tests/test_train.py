@@ -31,7 +31,7 @@ def train(
     assert data.labels is not None
     mask = generators.uniform(data.labels, len(data.class_names), 0.3, seed=0)
     target = None if folder is None else RunFolder(folder)
-    return list(run.fit(data, mask, config, target, stop or (lambda: False)))
+    return list(run.fit(data, mask, run.settings_for(config, data), target, stop or (lambda: False)))
 
 
 def stop_after(steps: int) -> Callable[[], bool]:
@@ -49,13 +49,13 @@ VARYING = ("seconds", "cpu_seconds", "images_per_second")
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The rows without what a clock decides."""
-    return [{k: v for k, v in row.items() if k not in VARYING} for row in RunFolder(folder).read_rows()]
+    return [{k: v for k, v in row.to_json().items() if k not in VARYING} for row in RunFolder(folder).read_rows()]
 
 
 def test_it_learns(toy_dataset: Dataset, tmp_path: Path) -> None:
     summary = train(toy_dataset, tmp_path, replace(CONFIG, epochs=10))[-1].summary
-    assert summary["test_accuracy"] > 0.8
-    assert summary["disambiguation_accuracy"] > 0.9
+    assert summary.test_accuracy > 0.8
+    assert summary.disambiguation_accuracy > 0.9
 
 
 def test_files_and_their_contents(toy_dataset: Dataset, tmp_path: Path) -> None:
@@ -65,26 +65,27 @@ def test_files_and_their_contents(toy_dataset: Dataset, tmp_path: Path) -> None:
         "config.json", "metrics.jsonl", "summary.json", "candidates.npz", "arrays.npz", "model.safetensors",
         "checkpoint.pt", "checkpoint.previous.pt",
     }  # fmt: skip
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    stored = json.loads((tmp_path / "summary.json").read_text())
+    summary = RunFolder(tmp_path).read_summary()
     assert summary == finished.summary
     needed = {
         "method", "dataset", "network", "seed", "epochs", "mean_candidates", "test_accuracy", "test_accuracy_best",
         "test_accuracy_last10", "prototype_accuracy", "disambiguation_accuracy", "seconds", "cpu_seconds",
         "images_per_second", "peak_memory",
     }  # fmt: skip
-    assert needed <= summary.keys()
+    assert needed <= {name for name, value in stored.items() if value is not None}
     written = RunFolder(tmp_path).read_rows()
-    assert [row["epoch"] for row in written] == [0, 1, 2]
+    assert [row.epoch for row in written] == [0, 1, 2]
     assert {
         "loss", "loss_classification", "loss_alignment", "learning_rate", "test_accuracy", "prototype_accuracy",
         "disambiguation_accuracy", "mean_confidence", "intra_similarity", "inter_similarity",
         "linear_only_right", "prototype_only_right",
-    } <= written[-1].keys()  # fmt: skip
-    assert summary["test_accuracy"] == written[-1]["test_accuracy"]
-    assert summary["test_accuracy_best"] == max(row["test_accuracy"] for row in written)
-    arrays = RunFolder(tmp_path).read_arrays(tmp_path / "arrays.npz")
-    assert arrays["confidence"].shape == (96, 4)
-    np.testing.assert_allclose(arrays["test_probabilities"].sum(1), 1, atol=1e-5)
+    } <= written[-1].to_json().keys()  # fmt: skip
+    assert summary.test_accuracy == written[-1].test_accuracy
+    assert summary.test_accuracy_best == max(row.test_accuracy for row in written)
+    arrays = RunFolder(tmp_path).read_arrays()
+    assert arrays.confidence.shape == (96, 4)
+    np.testing.assert_allclose(arrays.test_probabilities.sum(1), 1, atol=1e-5)
 
 
 def test_equal_seeds_give_equal_bytes(toy_dataset: Dataset, tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_abandoned_and_continued_equals_uninterrupted(toy_dataset: Dataset, tmp_
     config = replace(CONFIG, checkpoint=CheckpointConfig("2"))
     assert toy_dataset.labels is not None
     mask = generators.uniform(toy_dataset.labels, 4, 0.3, seed=0)
-    events = run.fit(toy_dataset, mask, config, RunFolder(tmp_path / "parts"))
+    events = run.fit(toy_dataset, mask, run.settings_for(config, toy_dataset), RunFolder(tmp_path / "parts"))
     for _ in range(12):
         next(events)
     events.close()
@@ -203,7 +204,7 @@ def test_other_versions_are_noted(what: str, before: str, toy_dataset: Dataset, 
 def test_a_folder_in_use_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
     assert toy_dataset.labels is not None
     mask = generators.uniform(toy_dataset.labels, 4, 0.3, seed=0)
-    events = run.fit(toy_dataset, mask, CONFIG, RunFolder(tmp_path))
+    events = run.fit(toy_dataset, mask, run.settings_for(CONFIG, toy_dataset), RunFolder(tmp_path))
     next(events)
     with pytest.raises(UserError, match="is in use by process"):
         train(toy_dataset, tmp_path)
@@ -226,10 +227,10 @@ def test_a_loss_that_is_not_finite(toy_dataset: Dataset, tmp_path: Path) -> None
     config = replace(CONFIG, optim=OptimConfig(lr=1e30), checkpoint=CheckpointConfig("1"))
     with pytest.raises(NonFiniteError, match=r"epoch 1, step \d.*samples \d+, .* 12 more.*--optim\.lr"):
         train(toy_dataset, tmp_path, config)
-    record = RunFolder(tmp_path).read_config()
+    record = RunFolder(tmp_path).read_record()
     assert record is not None
     kept, problems = checkpoint.load_newest(
-        tmp_path / "checkpoint.pt", run.identity_hash(record["identity"]), torch.device("cpu")
+        tmp_path / "checkpoint.pt", run.identity_hash(record.identity), torch.device("cpu")
     )
     assert kept is not None
     assert problems == []
@@ -240,10 +241,11 @@ def test_without_true_labels_only_what_can_be_known(toy_dataset: Dataset, tmp_pa
     assert toy_dataset.labels is not None
     mask = generators.uniform(toy_dataset.labels, 4, 0.3, seed=0)
     blind = replace(toy_dataset, labels=None, test_labels=None, test_samples=None, candidates=mask)
-    summary = list(run.fit(blind, mask, CONFIG, RunFolder(tmp_path)))[-1].summary  # type: ignore[union-attr]
-    assert summary["test_accuracy"] is None
-    assert summary["disambiguation_accuracy"] is None
-    assert "mean_confidence" in RunFolder(tmp_path).read_rows()[-1]
+    *_, finished = run.fit(blind, mask, run.settings_for(CONFIG, blind), RunFolder(tmp_path))
+    summary = finished.summary  # type: ignore[union-attr]
+    assert summary.test_accuracy is None
+    assert summary.disambiguation_accuracy is None
+    assert RunFolder(tmp_path).read_rows()[-1].mean_confidence is not None
     # Training itself does not depend on what is known about the truth.
     train(toy_dataset, tmp_path / "seeing")
     assert model(tmp_path) == model(tmp_path / "seeing")
@@ -254,7 +256,7 @@ def test_without_a_folder_nothing_is_written(toy_dataset: Dataset, tmp_path: Pat
     events = train(toy_dataset, None)
     assert sum(isinstance(event, Stepped) for event in events) == 15
     assert sum(isinstance(event, EpochEnded) for event in events) == 3
-    assert events[-1].method is not None
+    assert not events[-1].already
     assert list(tmp_path.iterdir()) == []
 
 
@@ -287,5 +289,5 @@ def test_candidate_seed_defaults_to_the_runs_seed(toy_npz: Path, tmp_path: Path)
     for name, seed, own in (("a", 3, None), ("b", 4, 3)):
         config = replace(CONFIG, data=str(toy_npz), seed=seed, epochs=1, candidates=CandidatesConfig(0.5, own))
         list(run.train(config, tmp_path / name))
-        sets.append(RunFolder(tmp_path / name).read_arrays(tmp_path / name / "candidates.npz")["candidates"])
+        sets.append(RunFolder(tmp_path / name).read_sets().candidates)
     np.testing.assert_array_equal(*sets)

@@ -15,19 +15,20 @@ from sklearn.base import (  # type: ignore[import-untyped]
 )
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+from torch import nn
 
-from papi import train as run
-from papi.config import OptimConfig, RunConfig, Select
+from papi.config import OptimConfig, RunConfig, Select, Values, as_typed
 from papi.data.dataset import Dataset
 from papi.data.images.arrays import as_image_array
 from papi.data.own.image_folder import own_recipe
 from papi.data.own.targets import Targets, candidates_among, is_single, read_targets
 from papi.inference import Model
-from papi.methods.options import as_typed
+from papi.networks import Factory, title
 from papi.runs.parent import Parent
-from papi.setup import data as preparation
-from papi.training import metrics
+from papi.runs.schema import EpochRow
+from papi.train import Finished, fit, settings_for
 from papi.training.engine import EpochEnded
+from papi.training.metrics import criteria
 
 
 class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,7 +37,9 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     Parameters
     ----------
     method : a name that `papi methods` lists, or `package.module:Class`
-    network : small, resnet18 … for images, mlp for features; None takes the preset's
+    network : small, resnet18 … for images, mlp for features; `package.module:factory`, or a factory itself: a function
+        that takes the shape of a sample and returns a module from batches to features `(B, D)`; or such a module, of
+        which every fit trains a copy; None takes the preset's
     epochs, batch_size, learning_rate : None takes the preset's
     preset : quick or paper
     options : settings of the method, as `papi methods NAME` lists them: `{"temperature": 0.5}`
@@ -63,7 +66,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         self,
         method: str = "papi",
         *,
-        network: str | None = None,
+        network: str | Factory | nn.Module | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -107,26 +110,29 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         _require_equal_lengths(len(samples), len(targets.candidates))
         before = self._weights_to_go_on_from(samples, targets)
         dataset = self._dataset(samples, targets, before)
-        config = preparation.settled(self._config(), dataset)
+        settings = settings_for(self._config(), dataset)
         parent = None if before is None else Parent(before.network.state_dict())
-        self.history_: list[dict[str, Any]] = []
-        for event in run.fit(dataset, targets.candidates, config, parent=parent):
+        own = None if isinstance(self.network, str) else self.network
+        self.history_: list[Values] = []
+        for event in fit(dataset, targets.candidates, settings, parent=parent, network=own):
             if isinstance(event, EpochEnded):
-                self.history_.append(event.row)
+                self.history_.append(event.row.to_json())
                 self._tell(event.row)
-            elif isinstance(event, run.Finished):
-                outcome = event
-        assert outcome.method is not None
-        assert outcome.card is not None
-        assert outcome.arrays is not None
-        network = outcome.method.network
-        self._model = Model(network, outcome.card, next(network.parameters()).device)
-        self.classes_ = targets.classes
-        self.confidence_ = outcome.arrays["confidence"]
-        self.labels_ = self.classes_[np.where(targets.candidates, self.confidence_, -1).argmax(1)]
-        self.picked_epoch_ = int(outcome.summary["picked_epoch"])
-        self.temperature_ = outcome.card.temperature
+            elif isinstance(event, Finished):
+                self._keep(event, targets)
         return self
+
+    def _keep(self, finished: Finished, targets: Targets) -> None:
+        """What the training gave, as attributes."""
+        trained = finished.trained
+        assert trained is not None, "nothing was on disk that could have been finished before"
+        network = trained.method.network
+        self._model = Model(network, trained.card, next(network.parameters()).device)
+        self.classes_ = targets.classes
+        self.confidence_ = trained.arrays.confidence
+        self.labels_ = self.classes_[np.where(targets.candidates, self.confidence_, -1).argmax(1)]
+        self.picked_epoch_ = finished.summary.picked_epoch
+        self.temperature_ = trained.card.temperature
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest label of each sample, `(n,)`."""
@@ -185,7 +191,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             data_holdout=self.holdout,
             method=self.method,
             option=tuple(f"{name}={as_typed(value)}" for name, value in (self.options or {}).items()),
-            network=self.network,
+            network=None if self.network is None else title(self.network),
             preset=self.preset,
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -249,10 +255,10 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             raise ValueError("y has other classes than the model to go on from: name all of them in `classes`.")
         return self._model
 
-    def _tell(self, row: dict[str, Any]) -> None:
+    def _tell(self, row: EpochRow) -> None:
         if self.verbose:
-            covering = f", covering rate {row['covering_rate']:.2%}" if "covering_rate" in row else ""
-            print(f"epoch {row['epoch'] + 1}: loss {row['loss']:.4f}{covering}, {row['seconds']:.1f} s")
+            covering = "" if row.covering_rate is None else f", covering rate {row.covering_rate:.2%}"
+            print(f"epoch {row.epoch + 1}: loss {row.loss:.4f}{covering}, {row.seconds:.1f} s")
 
 
 def covering_rate_scorer(estimator: Any, X: Any, y: Any) -> float:
@@ -272,7 +278,7 @@ def candidate_likelihood_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 def _criterion(name: str, estimator: Any, X: Any, y: Any) -> float:
     sets = candidates_among(y, np.asarray(estimator.classes_))
-    return metrics.criteria(estimator.predict_proba(X), sets)[name]
+    return criteria(estimator.predict_proba(X), sets)[name]
 
 
 def _images(array: np.ndarray) -> np.ndarray:

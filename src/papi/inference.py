@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from papi.data.images.arrays import as_image_array
-from papi.data.views.features import normaliser
+from papi.data.views.choose import normaliser
 from papi.errors import UserError
-from papi.networks import Network
+from papi.networks import Factory, Network, Output
 from papi.runs.model import ModelCard, read_model
-from papi.training.engine import evaluate
+from papi.training.evaluation import evaluate
 
 
 class Model:
@@ -24,6 +25,7 @@ class Model:
 
     @property
     def class_names(self) -> tuple[str, ...]:
+        """The classes, in the order of `predict_proba`'s columns."""
         return self.card.class_names
 
     def predict(self, images: np.ndarray) -> np.ndarray:
@@ -37,10 +39,10 @@ class Model:
 
     @torch.inference_mode()
     def probabilities(self, samples: np.ndarray) -> np.ndarray:
-        """`predict_proba` of one batch that is already in the model's own shape and type, without further ado."""
+        """`predict_proba` of one batch that already has the model's own shape and type: nothing is checked."""
         batch = torch.from_numpy(samples).to(self.device)
-        logits = self.network(self._normalise(batch)).logits.float()
-        return (logits / self.card.temperature).softmax(1).cpu().numpy()  # type: ignore[no-any-return]
+        output: Output = self.network(self._normalise(batch))
+        return (output.logits.float() / self.card.temperature).softmax(1).cpu().numpy()
 
     def embed(self, images: np.ndarray) -> np.ndarray:
         """Unit vectors `(N, d)` in which images of a class lie close together."""
@@ -58,6 +60,10 @@ class Model:
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.device)
 
 
-def load(run: str | Path, device: str = "cpu") -> Model:
-    """The model of a run folder, or of a `model.safetensors` file alone."""
-    return Model(*read_model(run), torch.device(device))
+def load(run: str | Path, device: str = "cpu", network: str | Factory | nn.Module | None = None) -> Model:
+    """The model of a run folder, or of a `model.safetensors` file alone.
+
+    A model whose network is not PaPi's own needs its code: name it as `network`, by `package.module:factory` or as the
+    factory itself. A file that names code does not get it imported.
+    """
+    return Model(*read_model(run, network=network), torch.device(device))

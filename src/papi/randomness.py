@@ -4,9 +4,12 @@ So there is no generator state to save: a run that continues after a kill draws 
 """
 
 import hashlib
-from typing import Any, cast
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
+Size = int | tuple[int, ...]
 
 
 def draws(seed: int, stream: str, epoch: int = 0, step: int = 0) -> np.random.Generator:
@@ -16,32 +19,55 @@ def draws(seed: int, stream: str, epoch: int = 0, step: int = 0) -> np.random.Ge
     return np.random.Generator(np.random.Philox(key=[seed, name], counter=[0, 0, step, epoch]))
 
 
-def draws_of_rows(generator: np.random.Generator, rows: slice, count: int) -> np.random.Generator:
-    """The generator as some rows of a batch see it that has `count` of them: it draws for all, and gives theirs.
+class Draws(Protocol):
+    """What views need of a generator: arrays with a row for each sample of a batch.
 
-    So processes that share a batch draw the same numbers as one process would. The first size of an array counts rows.
+    `np.random.Generator` fulfils it. The first number of a size counts the rows.
     """
-    return generator if rows == slice(0, count) else cast(np.random.Generator, _RowDraws(generator, rows, count))
+
+    def random(self, size: Size, /) -> NDArray[np.float64]:
+        """Uniform numbers in [0, 1)."""
+
+    def uniform(self, low: float, high: float, size: Size, /) -> NDArray[np.float64]:
+        """Uniform numbers in [low, high)."""
+
+    def integers(self, low: int, high: int, size: Size, /) -> NDArray[np.int64]:
+        """Uniform integers from `low` to `high` - 1."""
+
+    def standard_normal(self, size: Size, dtype: type[np.float32], /) -> NDArray[np.float32]:
+        """Normal numbers with mean 0 and variance 1."""
+
+
+def draws_of_rows(generator: np.random.Generator, rows: slice, count: int) -> Draws:
+    """Draws for some rows of a batch of `count`: numbers are drawn for the whole batch, and these rows are returned.
+
+    Processes that share a batch therefore draw the same numbers as one process that has all of it.
+    """
+    return generator if rows == slice(0, count) else _RowDraws(generator, rows, count)
 
 
 class _RowDraws:
+    """Draws for the whole batch and keeps the rows of one process."""
+
     def __init__(self, generator: np.random.Generator, rows: slice, count: int) -> None:
         self.generator, self.rows, self.count = generator, rows, count
 
-    def random(self, size: int | tuple[int, ...]) -> Any:
+    def random(self, size: Size, /) -> NDArray[np.float64]:
         return self.generator.random(self._whole(size))[self.rows]
 
-    def uniform(self, low: float, high: float, size: int | tuple[int, ...]) -> Any:
+    def uniform(self, low: float, high: float, size: Size, /) -> NDArray[np.float64]:
         return self.generator.uniform(low, high, self._whole(size))[self.rows]
 
-    def integers(self, low: int, high: int, size: int | tuple[int, ...]) -> Any:
+    def integers(self, low: int, high: int, size: Size, /) -> NDArray[np.int64]:
         return self.generator.integers(low, high, self._whole(size))[self.rows]
 
-    def standard_normal(self, size: tuple[int, ...], dtype: Any) -> Any:
+    def standard_normal(self, size: Size, dtype: type[np.float32], /) -> NDArray[np.float32]:
         return self.generator.standard_normal(self._whole(size), dtype)[self.rows]
 
-    def _whole(self, size: int | tuple[int, ...]) -> tuple[int, ...]:
-        return (self.count, *size[1:]) if isinstance(size, tuple) else (self.count,)
+    def _whole(self, size: Size) -> tuple[int, ...]:
+        rows, *others = (size,) if isinstance(size, int) else size
+        assert rows == self.rows.stop - self.rows.start, "a draw has a row for each sample"
+        return self.count, *others
 
 
 def seed_torch(seed: int, stream: str, epoch: int = 0, step: int = 0) -> None:

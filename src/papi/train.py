@@ -1,50 +1,61 @@
 """Where everything meets: from a config to a trained model in a run folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from papi import distributed
-from papi.config import RunConfig
+from papi.config import RunConfig, Settings, Values
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset, silent
 from papi.data.dataset import Progress as PreparationProgress
-from papi.data.views.features import normaliser
+from papi.data.digest import same_data
+from papi.data.loader import Loader
+from papi.data.views.choose import normaliser
 from papi.errors import UserError
 from papi.methods import find_method
 from papi.methods.base import Method
-from papi.methods.options import parse_options
+from papi.methods.config import Passes
 from papi.methods.packed import memory_notes
-from papi.networks import require_compiler
+from papi.networks import Factory, needs_import, reference, title
 from papi.runs import checkpoint
-from papi.runs.folder import RunFolder, identity_hash
+from papi.runs.decisions import read_decisions
+from papi.runs.folder import RunFolder
+from papi.runs.identity import identity_hash, identity_of
 from papi.runs.model import ModelCard, save_model
-from papi.runs.parent import Parent
-from papi.runs.record import begin, changed_versions, identity_of, summarise
-from papi.setup import data as preparation
-from papi.setup.build import build_loader, build_method, card_of, known
+from papi.runs.parent import Parent, read_parent
+from papi.runs.record import begin, changed_versions, record_of, sets_of
+from papi.runs.schema import Arrays, EpochRow, Record, Summary
+from papi.setup.build import build_loader, build_method, card_of
+from papi.setup.data import candidate_sets, load_dataset
 from papi.setup.settings import complete
 from papi.training import engine
+from papi.training.devices import find_device, half_precision, peak_memory, require_compiler
 from papi.training.engine import EpochEnded, Snapshot, Stepped
+from papi.training.evaluation import Evaluation
 from papi.training.evaluator import Evaluator
 from papi.training.optim import build_optimizer, learning_rate
 from papi.training.selection import Pick, hold_out
+from papi.training.summary import summarise
+
+EPOCHS_SHARE = 0.25  # of a parent's epochs: its weights are a good start
+RATE_SHARE = 0.1  # of a parent's learning rate: a full one would first undo what was learned
 
 
 @dataclass(frozen=True)
 class Started:
     """Data and network are ready; training begins or goes on."""
 
-    config: RunConfig
+    settings: Settings
     dataset: Dataset
     statistics: dict[str, float]  # of the candidate sets
     parameters: int
-    passes: str  # through the encoder in a step
+    passes: Passes  # through the encoder in a step
     device: str
     threads: int
     processes: int
@@ -70,17 +81,29 @@ class Stopped:
 
 
 @dataclass(frozen=True)
+class Trained:
+    """What a run leaves in memory."""
+
+    method: Method
+    card: ModelCard
+    arrays: Arrays
+
+
+@dataclass(frozen=True)
 class Finished:
     """The run is complete."""
 
-    summary: dict[str, Any]
-    already: bool = False  # it was complete before; then there is nothing below
-    method: Method | None = None
-    card: ModelCard | None = None
-    arrays: dict[str, np.ndarray] | None = None  # as in arrays.npz
+    summary: Summary
+    trained: Trained | None = None
+
+    @property
+    def already(self) -> bool:
+        """Whether it was complete before, so that nothing was trained."""
+        return self.trained is None
 
 
 Event = Started | Stepped | EpochEnded | Saved | Stopped | Finished
+StopRequested = Callable[[], bool]
 
 
 def _never() -> bool:
@@ -88,7 +111,7 @@ def _never() -> bool:
 
 
 def train(
-    config: RunConfig, path: Path, stop_requested: Callable[[], bool] = _never, progress: PreparationProgress = silent
+    config: RunConfig, path: Path, stop_requested: StopRequested = _never, progress: PreparationProgress = silent
 ) -> Iterator[Event]:
     """Read the data a config names, make candidate sets, and fit in the folder `path`.
 
@@ -96,15 +119,101 @@ def train(
     all processes do this together; the first alone touches the folder.
     """
     folder = RunFolder(path)
-    with distributed.joined(engine.find_device(config.device)), _owned(folder):
-        _set_threads(config, folder)  # an annotator's answers depend on it, too
-        dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
-        config = complete(preparation.settled(config, dataset))
-        candidates = preparation.candidate_sets(dataset, config, stop_requested, progress)
+    with distributed.joined(find_device(config.device)), _owned(folder):
+        _set_threads(config.threads, folder)  # an annotator's answers depend on it, too
+        dataset = load_dataset(config, progress=progress).limited(config.limit)
+        settings = settings_for(config, dataset)
+        candidates = candidate_sets(dataset, settings, stop_requested, progress)
         if candidates is None:
             yield Stopped(0, 0)
             return
-        yield from fit(dataset, candidates, config, folder, stop_requested)
+        yield from _fit(dataset, candidates, settings, folder, stop_requested)
+
+
+def fit(
+    dataset: Dataset,
+    candidates: np.ndarray,
+    settings: Settings,
+    folder: RunFolder | None = None,
+    stop_requested: StopRequested = _never,
+    parent: Parent | None = None,
+    network: Factory | nn.Module | None = None,
+) -> Iterator[Event]:
+    """Train on samples and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued.
+
+    Weights start from those of `parent`, if there is one, else at random. A `network` takes the place of the one that
+    the settings name.
+    """
+    if folder is not None and network is not None and reference(network) is None:
+        raise UserError(
+            f"the network {title(network)} could not be built again from a run folder: put its factory into a module "
+            "that can be imported, or train without a folder."
+        )
+    with _owned(folder):
+        _set_threads(settings.threads, folder)
+        yield from _fit(dataset, candidates, settings, folder, stop_requested, parent, network)
+
+
+def settings_for(config: RunConfig, dataset: Dataset) -> Settings:
+    """What is run if a config is trained on a dataset."""
+    return complete(config, features=dataset.kind == "features", sets_given=dataset.candidates is not None)
+
+
+def train_on(
+    path: Path,
+    decisions_file: Path,
+    folder: Path,
+    *,
+    epochs: int | None = None,
+    data_dir: Path | None = None,
+    network: str | None = None,
+    stop_requested: StopRequested = _never,
+    progress: PreparationProgress = silent,
+) -> Iterator[Event]:
+    """Train the run in `path` on in a new folder, with a person's decisions as the only candidates of their images.
+
+    Settings are the parent's, but for fewer epochs and a smaller learning rate. It starts from the parent's weights,
+    its prototypes if it has them, and its confidence. A network from outside the package has to be named once more: no
+    code is imported only because a file names it.
+    """
+    finished = RunFolder(path)
+    record = finished.read_record()
+    if record is None or not finished.arrays_file.exists():
+        raise UserError(f"{path} holds no finished run: give a folder in which `papi train` has ended.")
+    config = record.run_config
+    if network is None and needs_import(config.network or ""):
+        raise UserError(f"{path} was trained with the network {config.network}: name it once more with --network.")
+    config = replace(config, data_dir=data_dir or config.data_dir, network=network or config.network)
+    candidates = finished.read_sets().candidates
+    dataset = load_dataset(config, progress=progress).limited(config.limit)
+    _require_data_of(record, path, dataset, candidates)
+    decisions = read_decisions(decisions_file, len(candidates), dataset.class_names, dataset.file_names)
+    confidence = decisions.fixed_confidence(candidates, finished.read_arrays().confidence)
+    dataset = replace(dataset, initial_confidence=confidence, notes=decisions.notes(candidates))
+    settings = settings_for(_shortened(config, epochs), dataset)
+    parent = read_parent(path)
+    yield from fit(dataset, decisions.fixed_sets(candidates), settings, RunFolder(folder), stop_requested, parent)
+
+
+def _require_data_of(record: Record, path: Path, dataset: Dataset, candidates: np.ndarray) -> None:
+    """Stop if the data are not those of the run: a decision would hit another image."""
+    if not same_data(record.data_hash, dataset, candidates):
+        raise UserError(
+            f"the data of {path} have changed since it was trained: bring back those it was trained on, "
+            "or train a new run on what there is now."
+        )
+
+
+def _shortened(config: RunConfig, epochs: int | None) -> RunConfig:
+    """Fewer epochs, a smaller learning rate and no warm-up: what it is for has been learned."""
+    settings = complete(config, features=False, sets_given=True)  # a record has every value: nothing is filled in
+    warms_up = "warmup_epochs" in {field.name for field in fields(find_method(config.method).Config)}
+    return replace(
+        config,
+        epochs=epochs or max(1, round(EPOCHS_SHARE * settings.epochs)),
+        optim=replace(config.optim, lr=RATE_SHARE * settings.optim.lr),
+        option=(*config.option, "warmup_epochs=0") if warms_up else config.option,
+    )
 
 
 @contextmanager
@@ -116,135 +225,213 @@ def _owned(folder: RunFolder | None) -> Iterator[None]:
         yield
 
 
-def fit(
-    dataset: Dataset,
-    candidates: np.ndarray,
-    config: RunConfig,
-    folder: RunFolder | None = None,
-    stop_requested: Callable[[], bool] = _never,
-    parent: Parent | None = None,
-) -> Iterator[Event]:
-    """Train on images and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued.
-
-    Weights start from those of `parent`, if there is one, else at random.
-    """
-    with _owned(folder):
-        yield from _fit(dataset, candidates, config, folder, stop_requested, parent)
-
-
 def _fit(
     dataset: Dataset,
     candidates: np.ndarray,
-    config: RunConfig,
+    settings: Settings,
     folder: RunFolder | None,
-    stop_requested: Callable[[], bool],
-    parent: Parent | None,
+    stop_requested: StopRequested,
+    parent: Parent | None = None,
+    network: Factory | nn.Module | None = None,
 ) -> Iterator[Event]:
-    config = complete(config)
-    device = engine.find_device(config.device)
-    _, scaler = engine.half_precision(config.precision, device)
-    require_compiler(config.compile, device)
-    method_class = find_method(config.method)
-    method_config = parse_options(method_class.Config, config.options)
-    identity = identity_of(config, asdict(method_config), dataset, candidates)
-    if parent is not None:
-        identity["parent"] = parent.model
+    """Prepare, resume, loop, conclude."""
+    identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model)
     _require_same_data(identity)
     folder = folder if distributed.is_first() else None
     summary = distributed.from_first(lambda: _summary_of(folder, identity))
     if summary is not None:
-        yield Finished(summary, already=True)
+        yield Finished(summary)
         return
-    _set_threads(config, folder)
-    training, training_sets, held_out = hold_out(dataset, candidates, known(config.data_holdout), config.seed, device)
-    method = build_method(method_class, method_config, training, training_sets, config, device, parent)
-    statistics = generators.statistics(candidates, dataset.labels)
+    run = _prepare(dataset, candidates, settings, identity, parent, network)
+    point = distributed.from_first(lambda: _resume(run, folder))
+    if point.summary is not None:
+        yield Finished(point.summary)
+        return
+    yield run.started(point)
+    ending = yield from _loop(run, point.state, folder, stop_requested)
+    if ending.state["epoch"] < settings.epochs:
+        yield Stopped(ending.state["epoch"], ending.state["step"])
+        return
+    yield _conclude(run, ending, folder)
 
-    def last_state() -> tuple[dict[str, Any] | None, list[str], dict[str, Any] | None]:
-        if folder is None:
-            return None, [], None
-        begin(folder, config, identity, dataset, candidates, statistics, parent, device)
-        meanwhile = folder.read_summary()  # another process may have trained here while this one got ready
-        if meanwhile is not None:
-            return None, [], meanwhile
-        found, passed_over = checkpoint.load_newest(
-            folder.checkpoint_file, identity_hash(identity), torch.device("cpu")
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that is ready: all that its steps need."""
+
+    settings: Settings
+    identity: Values
+    dataset: Dataset  # with the samples that are held out
+    candidates: np.ndarray
+    statistics: dict[str, float]
+    device: torch.device
+    parent: Parent | None
+    network: Factory | nn.Module | None
+    method: Method
+    loader: Loader
+    evaluator: Evaluator
+    truth: torch.Tensor | None  # of the samples that are trained on
+
+    def started(self, point: "_Point") -> Started:
+        return Started(
+            settings=self.settings,
+            dataset=self.dataset,
+            statistics=self.statistics,
+            parameters=sum(parameter.numel() for parameter in self.method.network.parameters()),
+            passes=self.method.config.encoder_passes,
+            device=str(self.device),
+            threads=torch.get_num_threads(),
+            processes=distributed.world_size(),
+            epoch=point.state["epoch"] if point.state else 0,
+            step=point.state["step"] if point.state else 0,
+            steps=len(self.loader),
+            problems=(
+                *self.dataset.notes,
+                *memory_notes(self.settings.method, self.method.candidates),
+                *point.problems,
+            ),
         )
-        folder.write_rows(found["rows"] if found else [])
-        return found, passed_over + (changed_versions(folder, device) if found else []), None
 
-    state, problems, summary = distributed.from_first(last_state)
-    if summary is not None:
-        yield Finished(summary, already=True)
-        return
-    pick = Pick(config.select, state.get("picked") if state else None)
+
+def _prepare(
+    dataset: Dataset,
+    candidates: np.ndarray,
+    settings: Settings,
+    identity: Values,
+    parent: Parent | None,
+    network: Factory | nn.Module | None,
+) -> _Run:
+    device = find_device(settings.device)
+    if settings.compile:
+        require_compiler(device)
+    training, sets, held_out = hold_out(dataset, candidates, settings.data_holdout, settings.seed, device)
+    method = build_method(settings, training, sets, device, parent, network)
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
-    loader = build_loader(method, training, config, normalise, device)
-    evaluator = Evaluator(training, normalise, device, held_out)
-    yield Started(
-        config=config,
+    return _Run(
+        settings=settings,
+        identity=identity,
         dataset=dataset,
-        statistics=statistics,
-        parameters=sum(parameter.numel() for parameter in method.network.parameters()),
-        passes=method.passes_with(method_config),
-        device=str(device),
-        threads=torch.get_num_threads(),
-        processes=distributed.world_size(),
-        epoch=state["epoch"] if state else 0,
-        step=state["step"] if state else 0,
-        steps=len(loader),
-        problems=(*dataset.notes, *memory_notes(config.method, method.candidates), *problems),
-    )
-    memory = engine.peak_memory(device)
-    for event in engine.fit(
-        method,
-        loader,
-        build_optimizer(method, config.optim),
-        learning_rate(config.optim),
-        epochs=known(config.epochs),
-        evaluate=evaluator,
+        candidates=candidates,
+        statistics=generators.statistics(candidates, dataset.labels),
+        device=device,
+        parent=parent,
+        network=network,
+        method=method,
+        loader=build_loader(method, training, settings, normalise, device),
+        evaluator=Evaluator(training, normalise, device, held_out),
         truth=None if training.labels is None else torch.from_numpy(training.labels).to(device),
-        scaler=scaler,
+    )
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where a run goes on."""
+
+    state: checkpoint.State | None = None  # None: from the beginning
+    problems: tuple[str, ...] = ()
+    summary: Summary | None = None  # another process has finished the run while this one got ready
+
+
+def _resume(run: _Run, folder: RunFolder | None) -> _Point:
+    """Write what the run is, and find where an earlier part of it ended."""
+    if folder is None:
+        return _Point()
+    parent = None if run.parent is None else run.parent.record
+    record = record_of(run.settings, run.identity, run.dataset, run.statistics, run.device, parent)
+    begin(folder, record, sets_of(run.dataset, run.candidates))
+    meanwhile = folder.read_summary()
+    if meanwhile is not None:
+        return _Point(summary=meanwhile)
+    state, passed_over = checkpoint.load_newest(
+        folder.checkpoint_file, identity_hash(run.identity), torch.device("cpu")
+    )
+    folder.write_rows([EpochRow.from_json(row) for row in state["rows"]] if state else [])
+    changed = changed_versions(folder.read_record(), run.device) if state else []
+    return _Point(state, (*passed_over, *changed))
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How the loop ended."""
+
+    state: checkpoint.State
+    pick: Pick
+    test: Evaluation | None  # what the network of the last epoch says about the test samples
+    memory: int
+
+
+def _loop(
+    run: _Run, state: checkpoint.State | None, folder: RunFolder | None, stop_requested: StopRequested
+) -> Generator[Event, None, _Ending]:
+    """Train, keep what the engine yields, and hand it on."""
+    settings, test = run.settings, None
+    pick = Pick(settings.select, state.get("picked") if state else None)
+    memory = peak_memory(run.device)
+    for event in engine.fit(
+        run.method,
+        run.loader,
+        build_optimizer(run.method, settings.optim),
+        learning_rate(settings.optim),
+        epochs=settings.epochs,
+        evaluate=run.evaluator.measure,
+        truth=run.truth,
+        scaler=half_precision(settings.precision, run.device)[1],
         resume=state,
-        snapshot_due=lambda steps, seconds: steps >= config.checkpoint.steps or seconds >= config.checkpoint.seconds,
+        snapshot_due=lambda steps, seconds: (
+            steps >= settings.checkpoint.steps or seconds >= settings.checkpoint.seconds
+        ),
         stop_requested=stop_requested,
     ):
         if isinstance(event, Snapshot):
-            state = event.state | {"picked": pick.saved}
+            state = event.state
+            state["picked"] = pick.saved
             if folder is not None:
                 with folder.writing(folder.checkpoint_file):
-                    checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
+                    checkpoint.save(folder.checkpoint_file, state, identity_hash(run.identity))
                 yield Saved(folder.checkpoint_file)
             continue
         if isinstance(event, EpochEnded):
-            pick.see(event.row, method)
+            pick.see(event.row, run.method)
+            test = event.test
             if folder is not None:
                 folder.append_row(event.row)
-        if isinstance(event, Stepped) and evaluator.last is None:  # an evaluation takes memory of its own
-            memory = engine.peak_memory(device)
+        elif test is None:  # an evaluation takes memory of its own
+            memory = peak_memory(run.device)
         yield event
+    assert state is not None, "every epoch ends with a snapshot"
+    return _Ending(state, pick, test, memory)
 
-    assert state is not None
-    if state["epoch"] < known(config.epochs):
-        yield Stopped(state["epoch"], state["step"])
-        return
-    if pick.saved is not None:
-        pick.restore(method)
-        evaluator.last = None
-    temperature = evaluator.temperature(method, loader.samples) if config.calibrate else 1.0
-    arrays, resolved = evaluator.conclude(method, loader.samples, temperature)
-    summary = summarise(config, dataset, statistics, state["rows"], pick, len(loader.samples)) | resolved
-    summary["peak_memory"] = memory
-    card = card_of(config, dataset, method, temperature)
+
+def _conclude(run: _Run, ending: _Ending, folder: RunFolder | None) -> Finished:
+    """Measure the model of the picked epoch, and keep everything."""
+    method, evaluator, samples, test = run.method, run.evaluator, run.loader.samples, ending.test
+    if ending.pick.saved is not None:
+        ending.pick.restore(method)
+        test = None
+    temperature = evaluator.temperature(method, samples) if run.settings.calibrate else 1.0
+    conclusion = evaluator.conclude(method, samples, test or evaluator.test(method), temperature)
+    rows = [EpochRow.from_json(row) for row in ending.state["rows"]]
+    summary = summarise(
+        run.settings,
+        run.dataset,
+        run.statistics,
+        rows,
+        ending.pick.row(rows),
+        conclusion,
+        trained_on=len(samples),
+        temperature=temperature,
+        peak_memory=ending.memory,
+    )
+    card = card_of(run.settings, run.dataset, method, temperature, run.network)
     if folder is not None:
         with folder.writing(folder.model_file):
             save_model(folder.model_file, method.network, card)
-        folder.write_arrays(folder.arrays_file, arrays)
+        folder.write_arrays(conclusion.arrays)
         folder.write_summary(summary)
-    yield Finished(summary, method=method, card=card, arrays=arrays)
+    return Finished(summary, Trained(method, card, conclusion.arrays))
 
 
-def _summary_of(folder: RunFolder | None, identity: dict[str, Any]) -> dict[str, Any] | None:
+def _summary_of(folder: RunFolder | None, identity: Values) -> Summary | None:
     """The summary of a folder with a finished run. Stop if the folder belongs to another one."""
     if folder is None:
         return None
@@ -252,22 +439,22 @@ def _summary_of(folder: RunFolder | None, identity: dict[str, Any]) -> dict[str,
     return folder.read_summary()
 
 
-def _require_same_data(identity: dict[str, Any]) -> None:
+def _require_same_data(identity: Values) -> None:
     """Stop if a process, perhaps on another machine, has read other data than the first."""
     own = identity["data_hash"]
     if distributed.any_of(own != distributed.from_first(lambda: own))[0]:
         raise UserError("the processes of this run have read different data: every machine needs the same files.")
 
 
-def _set_threads(config: RunConfig, folder: RunFolder | None) -> None:
+def _set_threads(asked: int | None, folder: RunFolder | None) -> None:
     """As the run began, because results are bit-equal only for the same number of threads; a new one, as asked."""
 
     def recorded() -> int | None:
-        record = folder.read_config() if folder is not None else None
-        threads: int | None = record.get("threads") if record else config.threads
-        if folder is not None and config.threads not in (None, threads) and folder.read_summary() is None:
+        record = folder.read_record() if folder is not None else None
+        threads = asked if record is None else record.threads
+        if folder is not None and asked not in (None, threads) and folder.read_summary() is None:
             raise UserError(
-                f"the run in {folder.path} began with {threads} threads, and with {config.threads} it could not go on "
+                f"the run in {folder.path} began with {threads} threads, and with {asked} it could not go on "
                 "bit-equal. Leave --threads out to continue it, or train in a new folder with --out."
             )
         return threads

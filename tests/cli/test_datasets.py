@@ -61,7 +61,7 @@ def test_get(tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     assert f"cifar10 is ready: {tmp_path / 'cifar-10-batches-py'}" in out
     code, out, _ = say("get", "cifar10", "--data-dir", str(tmp_path))
-    assert "is here already" in out
+    assert f"already here: {tmp_path / 'cifar-10-batches-py'}" in out
 
 
 def test_what_cannot_be_got(tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from papi.config import RunConfig
 from papi.data import candidates as generators
 from papi.errors import UserError
 from papi.runs import checkpoint
-from papi.runs.folder import RunFolder, identity_hash
+from papi.runs.folder import RunFolder
+from papi.runs.identity import identity_hash
 from toy_data import make_toy_dataset, write_toy_npz
 
 CONFIG = RunConfig(data="toy", epochs=2, batch_size=48, device="cpu", threads=1, network="small", method="proden")
@@ -26,7 +28,7 @@ def train(folder: Path) -> None:
     data = make_toy_dataset()
     assert data.labels is not None
     mask = generators.uniform(data.labels, len(data.class_names), 0.3, seed=0)
-    list(run.fit(data, mask, CONFIG, RunFolder(folder)))
+    list(run.fit(data, mask, run.settings_for(CONFIG, data), RunFolder(folder)))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,7 @@ DAMAGES = {
     "sets cut": ("candidates.npz", cut, "candidates.npz cannot be read", "Delete candidates.npz and summary.json"),
     "row cut": ("metrics.jsonl", cut, "ends in half a line", "Delete summary.json; then"),
     "row doubled": ("metrics.jsonl", row_doubled, "[0, 1, 0]: some are lost or doubled", "Delete summary.json; then"),
-    "row not JSON": ("metrics.jsonl", lambda name: Path(name).write_text("{x\n"), "line 1 cannot be read", "Delete"),
+    "row not JSON": ("metrics.jsonl", lambda name: Path(name).write_text("{x\n"), "line 1", "Delete"),
     "summary cut": ("summary.json", cut, "summary.json is damaged", "Delete summary.json; then"),
 }
 
@@ -157,9 +159,8 @@ def test_a_run_that_had_hardly_begun(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_rows_that_are_not_those_of_the_checkpoint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = RunFolder(folder).read_rows()
-    rows[0]["loss"] += 1
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, *rest = RunFolder(folder).read_rows()
+    RunFolder(folder).write_rows([replace(first, loss=first.loss + 1), *rest])
     code, said = examine(folder, capsys)
     assert code == 1
     assert "does not agree with the checkpoint" in said
@@ -168,7 +169,7 @@ def test_rows_that_are_not_those_of_the_checkpoint(folder: Path, capsys: pytest.
 def test_rows_with_what_is_no_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where all test images are of one class, there is no similarity between classes."""
     parts = RunFolder(folder)
-    identity = identity_hash((parts.read_config() or {})["identity"])
+    identity = identity_hash(parts.begun().identity)
     state = checkpoint.load(parts.checkpoint_file, identity, torch.device("cpu"))
     state["rows"][0]["inter_similarity"] = float("nan")
     checkpoint.save(parts.checkpoint_file, state, identity)
@@ -183,7 +184,7 @@ def test_arrays_damaged_anywhere(folder: Path) -> None:
     for place in range(0, len(whole), 3):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         with suppress(UserError):  # some bytes, as dates, do not matter
-            RunFolder(folder).read_arrays(file)
+            RunFolder(folder).read_sets()
 
 
 def test_a_checkpoint_of_another_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

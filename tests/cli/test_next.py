@@ -52,10 +52,10 @@ def test_the_settings_that_training_uses(monkeypatch: pytest.MonkeyPatch, capsys
     assert papi_exit_code("methods", "papi") == 0
     said = capsys.readouterr().out
     rows = {cells[1].strip(): cells[2:4] for cells in (line.split("│") for line in said.splitlines()) if len(cells) > 4}
-    used = complete(RunConfig(method="papi")).options
+    used = complete(RunConfig(method="papi"), features=False, sets_given=False).given_options
     assert [cell.strip() for cell in rows["passes"]] == ["paper", used["passes"]]
     assert [cell.strip() for cell in rows["confidence_momentum"]] == ["0.95,0.8", used["confidence_momentum"]]
     assert [cell.strip() for cell in rows["mixup"]] == ["on", ""]
-    assert "`papi train` uses the preset quick: what stands in its column (there for images and 20 epochs)" in said
+    assert "20 epochs" in said
     assert papi_exit_code("methods", "proden") == 0
-    assert "`papi train` uses the preset quick: these defaults." in capsys.readouterr().out
+    assert "these defaults" in capsys.readouterr().out

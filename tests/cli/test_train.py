@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from papi.cli.train import default_folder
+from papi.config import CandidatesConfig, RunConfig
+
 OPTIONS = ["--batch-size", "16", "--threads", "1", "--device", "cpu", "--network", "small"]
 
 
@@ -174,18 +177,20 @@ def test_a_signal_saves_and_the_run_goes_on(toy_npz: Path, tmp_path: Path) -> No
     assert (folder / "model.safetensors").read_bytes() == (tmp_path / "whole" / "model.safetensors").read_bytes()
 
 
-def test_help_teaches() -> None:
-    help_text = papi("train", "--help").stdout
-    for group in ("Data and candidate labels", "Method and network", "Training", "This run"):
-        assert group in help_text
-    for option in ("--data", "--data-dir", "--limit", "--candidates.flip-rate", "--candidates.seed", "--method",
-                   "--option", "--network", "--preset", "--epochs", "--batch-size", "--optim.lr", "--seed", "--threads",
-                   "--device", "--out"):  # fmt: skip
-        assert re.search(rf"{re.escape(option)} \S+ +\S", help_text), f"{option} has no line"
-    assert papi("--help").returncode == 0
-
-
 def test_lists() -> None:
     assert "papi" in papi("methods").stdout
     assert "mixup_alpha" in papi("methods", "papi").stdout
     assert "fashion-mini" in papi("datasets").stdout
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (RunConfig(), "fashion-mini-papi-q0.5-seed0"),
+        (RunConfig(data="there/photos/", method="mine.methods:Best", seed=3), "photos-Best-q0.5-seed3"),
+        (RunConfig(candidates=CandidatesConfig(0.1, kind="noisy")), "fashion-mini-papi-noisy0.1-seed0"),
+        (RunConfig(candidates=CandidatesConfig(file=Path("a/votes.csv"))), "fashion-mini-papi-votes-seed0"),
+    ],
+)
+def test_the_folder_of_a_run_is_named_after_its_settings(config: RunConfig, name: str) -> None:
+    assert default_folder(config) == Path("runs") / name

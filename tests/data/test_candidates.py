@@ -1,15 +1,13 @@
 """Candidate generators: exact draws, golden values, and rates within four standard deviations of what they promise."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papi.data import candidates as generators
-from papi.data.own.groupings import read_groups, read_matrix
 from papi.errors import UserError
+from papi.randomness import draws
 
 N, K = 20_000, 10
 LABELS = np.arange(N) % K
@@ -37,12 +35,12 @@ def test_uniform_is_the_released_draw(flip_rate: float) -> None:
     assert_rate(offsets(drawn)[:, 1:], flip_rate)
 
 
-def test_sets_are_drawn_in_parts_as_if_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels, matrix = np.arange(50) % 7, generators.case_matrix("pair", 7, 0.4)
-    whole = generators.uniform(labels, 7, 0.5, 3), generators.class_dependent(labels, matrix, 3)
-    monkeypatch.setattr(generators, "_ROWS", 8)
-    parts = generators.uniform(labels, 7, 0.5, 3), generators.class_dependent(labels, matrix, 3)
-    assert np.array_equal(whole, parts)
+def test_many_sets_are_drawn_as_if_at_once() -> None:
+    """They are drawn in blocks of rows; there are several here."""
+    matrix = generators.case_matrix("pair", K, 0.4)
+    expected = draws(3, "candidates class-dependent").random((N, K)) < matrix[LABELS]
+    expected[ROWS, LABELS] = True
+    assert np.array_equal(generators.class_dependent(LABELS, matrix, 3), expected)
 
 
 def test_share_of_singletons_and_full_sets() -> None:
@@ -187,34 +185,6 @@ def test_useless_sets_are_refused() -> None:
         generators.require_useful(np.eye(3, dtype=bool)[:1], "mine")
     with pytest.raises(UserError, match="mine has no usable rows"):
         generators.require_useful(np.ones((0, 3), bool), "mine")
-
-
-def test_groups_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "groups.csv"
-    path.write_text("class,group\ncat,pet\ndog,pet\noak,tree\n")
-    assert read_groups(path, ("oak", "cat", "dog")).tolist() == [1, 0, 0]
-    with pytest.raises(UserError, match=r"line 4: there is no class 'oak'"):
-        read_groups(path, ("cat", "dog"))
-    with pytest.raises(UserError, match="puts the class 'elm' into no group"):
-        read_groups(path, ("cat", "dog", "oak", "elm"))
-
-
-def test_matrix_from_a_file(tmp_path: Path) -> None:
-    np.save(tmp_path / "m.npy", np.eye(3))
-    (tmp_path / "m.csv").write_text("1,0.5,0\n0,1,0\n0,0,1\n")
-    assert np.array_equal(read_matrix(tmp_path / "m.npy", 3), np.eye(3))
-    assert read_matrix(tmp_path / "m.csv", 3)[0, 1] == 0.5
-    with pytest.raises(UserError, match="4 x 4 numbers are needed"):
-        read_matrix(tmp_path / "m.csv", 4)
-    (tmp_path / "m.csv").write_text("1,0.5\n0,x\n")
-    with pytest.raises(UserError, match=r"m.csv, line 2 is no row of numbers"):
-        read_matrix(tmp_path / "m.csv", 2)
-    (tmp_path / "m.csv").write_text("1,1.5\n0,1\n")
-    with pytest.raises(UserError, match=r"row 1 has 1.5 in column 2"):
-        read_matrix(tmp_path / "m.csv", 2)
-    (tmp_path / "m.csv").write_text("1,0.5\n0,0.9\n")
-    with pytest.raises(UserError, match="row 2 has no 1 on the diagonal"):
-        read_matrix(tmp_path / "m.csv", 2)
 
 
 def test_named_cases_are_for_ten_classes() -> None:

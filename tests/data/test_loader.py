@@ -1,3 +1,6 @@
+"""Batches: every sample once an epoch, each with its own views and candidates, the same wherever a run resumes."""
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -5,16 +8,33 @@ from hypothesis import strategies as st
 
 from papi.data.dataset import Dataset
 from papi.data.loader import Loader, batch_bounds
-from papi.data.views.images import Normalise, Views
+from papi.data.views.choose import normaliser, views_of
+from papi.randomness import draws
+
+NUMBERS = Dataset(
+    "numbers", ("a", "b"), np.arange(90, dtype=np.float32).reshape(45, 2), mean=(40.0, 41.0), std=(10.0, 20.0)
+)
 
 
 def make_loader(
-    data: Dataset, batch_size: int = 20, names: tuple[str, ...] = ("weak", "strong"), seed: int = 0
+    data: Dataset,
+    batch_size: int = 20,
+    names: tuple[str, ...] = ("weak", "strong"),
+    seed: int = 0,
+    drop_last: bool = False,
 ) -> Loader:
-    images = torch.from_numpy(data.samples)
-    candidates = torch.ones(len(images), 4, dtype=torch.bool)
-    normalise = Normalise(data.mean, data.std, torch.device("cpu"))
-    return Loader(images, candidates, Views(data.recipe), normalise, names, batch_size=batch_size, seed=seed)
+    count = len(data.samples)
+    candidates = torch.arange(count)[:, None] % torch.tensor([1, 2, 3, 5]) == 0
+    normalise = normaliser(data.input_shape, data.mean, data.std, torch.device("cpu"))
+    samples = torch.from_numpy(data.samples)
+    return Loader(
+        samples, candidates, views_of(data), normalise, names, batch_size=batch_size, seed=seed, drop_last=drop_last
+    )
+
+
+@pytest.fixture(params=["images", "features"])
+def data(request: pytest.FixtureRequest, toy_dataset: Dataset) -> Dataset:
+    return toy_dataset if request.param == "images" else NUMBERS
 
 
 @given(count=st.integers(1, 300), size=st.integers(2, 70), drop=st.booleans())
@@ -31,33 +51,67 @@ def test_bounds_cover_the_set(count: int, size: int, drop: bool) -> None:
         assert all(each in (size, size + 1) for each in sizes[:-1])
 
 
-def test_an_epoch_visits_every_image_once(toy_dataset: Dataset) -> None:
-    batches = list(make_loader(toy_dataset).epoch(0))
+def test_no_samples_make_no_batches() -> None:
+    assert batch_bounds(0, 5, drop_last=False) == []
+
+
+def test_an_epoch_visits_every_sample_once(data: Dataset) -> None:
+    loader = make_loader(data)
+    batches = list(loader.epoch(0))
     index = torch.cat([batch.index for batch in batches])
-    assert torch.equal(index.sort().values, torch.arange(96))
-    assert [len(batch.index) for batch in batches] == [20, 20, 20, 20, 16]
+    assert torch.equal(index.sort().values, torch.arange(len(data.samples)))
+    assert len(batches) == len(loader)
+    assert all(len(batch.index) == 20 for batch in batches[:-1])
 
 
-def test_epochs_and_seeds_shuffle_differently(toy_dataset: Dataset) -> None:
-    orders = [next(make_loader(toy_dataset, seed=s).epoch(e)).index.tolist() for s in (0, 1) for e in (0, 1)]
+def test_an_incomplete_batch_can_be_left_out(data: Dataset) -> None:
+    batches = list(make_loader(data, drop_last=True).epoch(0))
+    assert [len(batch.index) for batch in batches] == [20] * (len(data.samples) // 20)
+
+
+def test_epochs_and_seeds_shuffle_differently(data: Dataset) -> None:
+    orders = [next(make_loader(data, seed=s).epoch(e)).index.tolist() for s in (0, 1) for e in (0, 1)]
     assert len({tuple(order) for order in orders}) == 4
 
 
-@pytest.mark.parametrize("first", [1, 3])
-def test_an_epoch_can_begin_anywhere(toy_dataset: Dataset, first: int) -> None:
-    whole = list(make_loader(toy_dataset).epoch(2))
-    part = list(make_loader(toy_dataset).epoch(2, first))
+@pytest.mark.parametrize("first", [1, 2])
+def test_an_epoch_can_begin_anywhere(data: Dataset, first: int) -> None:
+    whole = list(make_loader(data).epoch(2))
+    part = list(make_loader(data).epoch(2, first))
     assert len(part) == len(whole) - first
     for a, b in zip(part, whole[first:], strict=True):
         assert torch.equal(a.index, b.index)
+        assert torch.equal(a.candidates, b.candidates)
         assert all(torch.equal(x, y) for x, y in zip(a.views, b.views, strict=True))
 
 
-def test_views_of_the_same_kind_differ(toy_dataset: Dataset) -> None:
-    batch = next(make_loader(toy_dataset, names=("strong", "strong")).epoch(0))
+def test_views_of_the_same_kind_differ(data: Dataset) -> None:
+    batch = next(make_loader(data, names=("strong", "strong")).epoch(0))
     assert not torch.equal(*batch.views)
 
 
-def test_plain_pass_is_in_order(toy_dataset: Dataset) -> None:
-    batches = list(make_loader(toy_dataset).plain())
-    assert torch.equal(torch.cat([batch.index for batch in batches]), torch.arange(96))
+def test_views_and_candidates_belong_to_the_samples(data: Dataset) -> None:
+    loader = make_loader(data, names=("weak", "plain"))
+    candidates = torch.arange(len(data.samples))[:, None] % torch.tensor([1, 2, 3, 5]) == 0
+    for step, batch in enumerate(loader.epoch(3)):
+        samples = torch.from_numpy(data.samples)[batch.index]
+        weak = views_of(data)("weak", samples, draws(0, "view 0", 3, step))
+        assert torch.equal(batch.views[0], loader.normalise(weak))
+        assert torch.equal(batch.views[1], loader.normalise(samples))
+        assert torch.equal(batch.candidates, candidates[batch.index])
+
+
+def test_plain_pass_is_in_order(data: Dataset) -> None:
+    loader = make_loader(data)
+    batches = list(loader.plain())
+    assert torch.equal(torch.cat([batch.index for batch in batches]), torch.arange(len(data.samples)))
+    seen = torch.cat([batch.views[0] for batch in batches])
+    assert torch.equal(seen, loader.normalise(torch.from_numpy(data.samples)))
+
+
+def test_a_plain_pass_comes_in_parts() -> None:
+    count = 2300
+    many = Dataset("many", ("a", "b"), np.zeros((count, 2), np.float32), (0.0, 0.0), (1.0, 1.0))
+    batches = list(make_loader(many).plain())
+    assert len(batches) > 1
+    assert torch.equal(torch.cat([batch.index for batch in batches]), torch.arange(count))

@@ -1,25 +1,17 @@
-"""A run is found again by what decides its result, whoever made it and whenever."""
+"""A cell is told from others by what decides its result, and its command gives the same run."""
 
 import dataclasses
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny import tiny_suite
 
 import papi.cli
-from papi import train as run
-from papi.config import CandidatesConfig, OptimConfig, RunConfig, to_dict
+from papi.config import CandidatesConfig, OptimConfig, RunConfig, from_dict, to_dict
 from papi.experiments import SUITES, cells
 from papi.experiments.compute import epochs_within, units
-from papi.experiments.rows import collect, read_rows, read_run, write_rows
-from papi.setup.settings import complete
-
-
-def train(config: RunConfig, folder: Path) -> None:
-    for _ in run.train(config, folder):
-        pass
 
 
 @pytest.fixture
@@ -27,31 +19,10 @@ def config(toy_npz: Path) -> RunConfig:
     return next(tiny_suite(toy_npz).cells())
 
 
-@pytest.fixture
-def trained(config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("sys.argv", ["/somewhere/papi/__main__.py", "train"])
-    folder = tmp_path / "elsewhere" / "any name"
-    train(dataclasses.replace(config, threads=1, device="cpu"), folder)
-    return folder
-
-
-def edit(file: Path, change: Any) -> None:
-    record = json.loads(file.read_text())
-    change(record)
-    file.write_text(json.dumps(record))
-
-
-def test_a_run_is_found_by_its_settings(config: RunConfig, trained: Path, tmp_path: Path) -> None:
-    found = collect(tmp_path / "rows", {tmp_path / "elsewhere": None})
-    assert list(found) == [cells.key(config)]
-    other = dataclasses.replace(config, seed=5)
-    assert cells.key(other) not in found
-
-
 def test_what_changes_nothing_does_not_count(config: RunConfig) -> None:
     same = dataclasses.replace(config, threads=7, device="cuda", data_dir=Path("/data"))
     assert cells.key(same) == cells.key(config)
-    assert cells.key(complete(config)) == cells.key(config)
+    assert cells.key(cells.settings_of(config)) == cells.key(config)
     assert cells.key(dataclasses.replace(config, option=("view=weak",))) == cells.key(config)  # its default
     assert cells.key(dataclasses.replace(config, option=("view=plain",))) != cells.key(config)
 
@@ -62,89 +33,6 @@ def test_kinds_of_candidates_are_those_the_data_would_get() -> None:
     hierarchical = CandidatesConfig(kind="hierarchical")
     assert cells.key(RunConfig(data="cifar100-h")) == cells.key(RunConfig(data="cifar100-h", candidates=hierarchical))
     assert cells.key(RunConfig(data="cifar100-h")) != cells.key(RunConfig(data="cifar100-h", candidates=uniform))
-
-
-def test_runs_from_before_a_setting_existed_are_found(config: RunConfig, trained: Path, tmp_path: Path) -> None:
-    def forget(record: dict[str, Any]) -> None:
-        for part in (record["config"], record["identity"]):
-            del part["data_split"]
-            del part["candidates"]["rule"]
-        del record["identity"]["option"]["view"]
-
-    edit(trained / "config.json", forget)
-    edit(trained / "summary.json", lambda summary: summary.pop("cpu_seconds"))
-    result = read_run(trained)
-    assert result is not None
-    assert result.key == cells.key(config)
-
-
-def test_the_preset_of_today_does_not_fill_in_options_of_earlier_runs(
-    toy_npz: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def as_papi(record: dict[str, Any]) -> None:
-        for part in (record["config"], record["identity"]):
-            part["method"] = "papi"
-        record["identity"]["option"] = {"temperature": 0.5}
-
-    edit(trained / "config.json", as_papi)
-    result = read_run(trained)
-    assert result is not None
-    assert result.config.options == {"temperature": "0.5"}
-    monkeypatch.setitem(papi.setup.settings._QUICK_OPTIONS, "papi", lambda *_: {"passes": "one"})
-    assert read_run(trained).key == result.key  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda record: record["config"].update(gone=1),  # a setting that is not known any more
-        lambda record: record["identity"]["option"].update(gone=1),
-        lambda record: record.update(command=["/somewhere/recipes/validate.py", "--out", "x"]),
-    ],
-)
-def test_runs_that_are_not_understood_are_left_out(trained: Path, change: Any) -> None:
-    assert read_run(trained) is not None
-    edit(trained / "config.json", change)
-    assert read_run(trained) is None
-
-
-def test_unfinished_runs_are_left_out(trained: Path) -> None:
-    (trained / "summary.json").unlink()
-    assert read_run(trained) is None
-
-
-def test_rows_hold_what_the_run_gave(config: RunConfig, trained: Path, tmp_path: Path) -> None:
-    edit(trained / "config.json", lambda record: record.update(commit=None))  # the sources are not a checkout
-    results = collect(tmp_path / "rows", {trained: "abc1234"})
-    file = tmp_path / "rows" / "tiny.jsonl"
-    write_rows(file, {cells.key(config)}, results)
-    (row,) = read_rows(file)
-    summary = json.loads((trained / "summary.json").read_text())
-    metrics = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
-    assert row.key == cells.key(config)
-    assert row.values["test_accuracy"] == pytest.approx(summary["test_accuracy"], abs=1e-5)
-    assert row.values["cpu_seconds"] == pytest.approx(summary["cpu_seconds"], abs=1e-5)
-    assert row.values["peak_memory"] > 10e6
-    assert row.curves["test_accuracy"] == [pytest.approx(each["test_accuracy"], abs=1e-5) for each in metrics]
-    assert row.made["commit"] == "abc1234"
-    assert row.steps == 12
-
-
-def test_a_run_that_knows_its_revision(config: RunConfig, trained: Path, tmp_path: Path) -> None:
-    edit(trained / "config.json", lambda record: record.update(commit="fedcba9"))
-    (row,) = collect(tmp_path / "rows", {trained: "abc1234"}).values()
-    assert row.made["commit"] == "fedcba9"
-
-
-def test_a_result_is_kept_once(config: RunConfig, trained: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows"
-    results = collect(rows, {trained: None})
-    write_rows(rows / "first.jsonl", {cells.key(config)}, results)
-    write_rows(rows / "second.jsonl", {cells.key(config)}, results)
-    assert len(read_rows(rows / "first.jsonl")) == 1
-    assert not (rows / "second.jsonl").exists()
-    write_rows(rows / "first.jsonl", set(), {})
-    assert len(read_rows(rows / "first.jsonl")) == 1  # what is there stays without its run
 
 
 @pytest.mark.parametrize(
@@ -186,3 +74,50 @@ def test_equal_compute() -> None:
     epochs = {"papi": 12, "dpll": 13, "pico": 30, "valen": 20, "proden": 40, "lws": 30, "rc": 30, "cc": 40}
     assert {method: epochs_within(120, method, {}) for method in epochs} == epochs
     assert epochs_within(360, "papi", {"passes": "two"}) == 60
+
+
+options = st.sampled_from(["mixup=off", "passes=paper", "passes=one", "views=WW", "temperature=0.5", "lr=0.5"])
+configs = st.builds(
+    RunConfig,
+    data=st.sampled_from(["fashion-mini", "cifar10", "mine.npz", "my photos/"]),
+    data_size=st.none() | st.integers(4, 1024),
+    data_test_share=st.floats(0, 0.9),
+    limit=st.none() | st.integers(2, 10**6),
+    candidates=st.builds(
+        CandidatesConfig,
+        flip_rate=st.floats(0, 0.99),
+        kind=st.sampled_from([None, "uniform", "noisy", "instance-dependent"]),
+        seed=st.none() | st.integers(0, 2**32 - 1),
+        allow_missing_truth=st.booleans(),
+    ),
+    option=st.lists(options, max_size=3, unique=True).map(tuple),
+    network=st.sampled_from([None, "small", "resnet18"]),
+    preset=st.sampled_from(["quick", "paper"]),
+    epochs=st.none() | st.integers(1, 1000),
+    drop_last=st.sampled_from([None, True, False]),
+    optim=st.builds(OptimConfig, lr=st.none() | st.floats(0, 10), nesterov=st.sampled_from([None, True, False])),
+    seed=st.integers(0, 2**32 - 1),
+    calibrate=st.booleans(),
+)
+
+
+@given(configs)
+def test_any_config_survives_its_command(config: RunConfig) -> None:
+    _, bound, _ = papi.cli.app.parse_args(["train", *cells.arguments(config)])
+    assert bound.arguments.get("config", RunConfig()) == config
+
+
+@given(configs)
+def test_any_config_survives_as_what_differs_from_the_defaults(config: RunConfig) -> None:
+    assert from_dict(cells.differing(config)) == config
+    assert cells.differing(RunConfig()) == {}
+
+
+@given(configs, configs)
+def test_different_settings_never_share_a_folder(first: RunConfig, second: RunConfig) -> None:
+    for config in (first, second):
+        try:
+            cells.key(config)
+        except ValueError:
+            return  # an option that the method does not have
+    assert (cells.key(first) == cells.key(second)) == (cells.folder_name(first) == cells.folder_name(second))

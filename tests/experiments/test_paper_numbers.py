@@ -1,101 +1,60 @@
-"""Every number that is shown as the paper's stands in the paper."""
+"""Every number that is shown as the paper's is in the paper: `paper_numbers.csv` has what its tables say."""
 
-import os
-import re
+import csv
 from pathlib import Path
 
 import pytest
 
 from papi.experiments import SUITES
 from papi.experiments.paper import FEW, MANY
-from papi.experiments.suites import Published
+from papi.experiments.suites import Place, Published
 
-ROOT = Path(__file__).parents[2]
-PAPER = Path(os.environ.get("PAPI_PAPER_TEX", ROOT.parent / "shared/spec/paper.tex"))
-pytestmark = pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not here: set PAPI_PAPER_TEX")
+with (Path(__file__).parent / "paper_numbers.csv").open(newline="") as stream:
+    NUMBERS = list(csv.DictReader(stream))
 
-NUMBER = re.compile(r"([\d.]+) \$\\pm\$ ([\d.]+)\\%")
-Rows = list[tuple[str, list[Published]]]
-
-
-def table(label: str) -> str:
-    """The source of the table with this label, between its rules."""
-    before = PAPER.read_text().split(rf"\label{{{label}}}")[0]
-    return before.rsplit(r"\toprule", 1)[1].split(r"\bottomrule")[0]
+TABLES = {
+    "tab:benchmark_result1": SUITES["paper"]["uniform"].tables[0],
+    "tab:benchmark_result2": SUITES["paper"]["uniform"].tables[1],
+    "tab:instance_dependent_result1": SUITES["paper"]["instance-dependent"].tables[0],
+    "tab:variants_result1": SUITES["paper"]["ablation"].tables[0],
+    "tab:da_result1": SUITES["paper"]["augmentation"].tables[0],
+}
 
 
-def rows(source: str) -> Rows:
-    """The name and the numbers of each row that has numbers: the name is the last cell before them."""
-    found = []
-    for line in source.split(r"\\"):
-        numbers = [Published(float(mean), float(std)) for mean, std in NUMBER.findall(line)]
-        if numbers:
-            named = [cell for cell in line.split("&") if not NUMBER.search(cell)][-1]
-            plain = re.sub(r"\\midrule|\\cellcolor\{\w+\}|\\emph|\(ours\)|[{}]", "", named)
-            found.append((plain.replace(r"$\times$", "×").strip(), numbers))
-    return found
+def rows_of(label: str) -> list[dict[str, str]]:
+    return [row for row in NUMBERS if row["table"] == label]
 
 
-def ours(suite: str, place: int = 0) -> dict[tuple[str, str, str], Published]:
-    return SUITES["paper"][suite].tables[place].published
+def place(row: dict[str, str]) -> Place:
+    return row["method"], row["data"], f"q = {row['rate']}" if row["rate"] else "instance-dependent"
 
 
-@pytest.mark.parametrize(
-    ("label", "place", "rates", "datasets"),
-    [
-        ("tab:benchmark_result1", 0, FEW, ["Fashion-MNIST", "SVHN", "CIFAR-10", "CIFAR-100-H"]),
-        ("tab:benchmark_result2", 1, MANY, ["CIFAR-100", "Mini-Imagenet"]),
-    ],
-)
-def test_uniform(label: str, place: int, rates: tuple[float, ...], datasets: list[str]) -> None:
-    theirs = {}
-    blocks = re.split(r"\\multirow\{8\}\*", table(label))[1:]
-    for block in blocks:
-        data = block[1 : block.index("}")]
-        for name, numbers in rows(block):
-            repeated = numbers * 4 if name == "Supervised" else numbers
-            for rate, number in zip(rates, repeated, strict=True):
-                theirs[name, data, f"q = {rate:g}"] = number
-    assert [block[1 : block.index("}")] for block in blocks] == datasets
-    assert len(theirs) == 8 * 4 * len(datasets)
-    assert ours("uniform", place) == theirs
+@pytest.mark.parametrize("label", TABLES)
+def test_our_numbers_are_theirs(label: str) -> None:
+    theirs = {place(row): Published(float(row["mean"]), float(row["std"])) for row in rows_of(label)}
+    assert len(theirs) == len(rows_of(label)), "a place stands for one number"
+    assert TABLES[label].published == theirs
 
 
-def test_instance_dependent() -> None:
-    datasets = ["Fashion-MNIST", "SVHN", "CIFAR-10", "CIFAR-100"]
-    theirs = {
-        (name, data, "instance-dependent"): number
-        for name, numbers in rows(table("tab:instance_dependent_result1"))
-        for data, number in zip(datasets, numbers, strict=True)
-    }
-    assert len(theirs) == 8 * 4
-    assert ours("instance-dependent") == theirs
+@pytest.mark.parametrize("label", TABLES)
+def test_every_number_has_a_cell_and_every_cell_a_number(label: str) -> None:
+    table = TABLES[label]
+    cells = [(entry.label, task.data_label, task.label) for entry in table.entries for task in table.tasks]
+    assert sorted(map(place, rows_of(label))) == sorted(cells)
 
 
-@pytest.mark.parametrize(
-    ("suite", "label", "columns", "count"),
-    [
-        (
-            "ablation",
-            "tab:variants_result1",
-            [("CIFAR-10", 0.5), ("CIFAR-10", 0.7), ("CIFAR-100", 0.1), ("CIFAR-100", 0.2)],
-            4,
-        ),
-        ("augmentation", "tab:da_result1", [("CIFAR-10", 0.5), ("CIFAR-100", 0.1)], 6),
-    ],
-)
-def test_ablation_and_augmentation(suite: str, label: str, columns: list[tuple[str, float]], count: int) -> None:
-    source = table(label)
-    assert re.findall(r"\$q\$ = ([\d.]+)", source) == [str(rate) for _, rate in columns]
-    theirs = {
-        (name, data, f"q = {rate:g}"): number
-        for name, numbers in rows(source)
-        for (data, rate), number in zip(columns, numbers, strict=True)
-    }
-    assert len(theirs) == count * len(columns)
-    assert ours(suite) == theirs
+def test_all_tables_are_compared() -> None:
+    assert {row["table"] for row in NUMBERS} == TABLES.keys()
+    assert {suite.name for suite in SUITES["paper"].values() if any(table.published for table in suite.tables)} == {
+        "uniform", "instance-dependent", "ablation", "augmentation",
+    }  # fmt: skip
 
 
-def test_rates_are_those_of_the_headers() -> None:
-    for label, rates in (("tab:benchmark_result1", FEW), ("tab:benchmark_result2", MANY)):
-        assert re.findall(r"\$q\$ = ([\d.]+)", table(label)) == [str(rate) for rate in rates]
+@pytest.mark.parametrize(("label", "rates"), [("tab:benchmark_result1", FEW), ("tab:benchmark_result2", MANY)])
+def test_rates_are_those_of_the_headers(label: str, rates: tuple[float, ...]) -> None:
+    assert list(dict.fromkeys(float(row["rate"]) for row in rows_of(label))) == list(rates)
+
+
+def test_numbers_are_percentages() -> None:
+    for row in NUMBERS:
+        assert 0 < float(row["std"]) < float(row["mean"]) < 100

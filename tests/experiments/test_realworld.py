@@ -5,20 +5,19 @@ import statistics
 from pathlib import Path
 
 import pytest
+from recipes.rows import read_rows
 
 from papi import train as run
 from papi.config import RunConfig
-from papi.experiments import tables
+from papi.experiments import cells, tables
 from papi.experiments.estimate import seconds_here
 from papi.experiments.paper import CC, PICO, PRODEN
 from papi.experiments.realworld import PUBLISHED, SUITE, TABLE
-from papi.experiments.rows import read_rows
 from papi.experiments.suites import Entry
-from papi.setup.settings import complete
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "docs" / "results" / "real-world.jsonl"
-LOST = Path(os.environ.get("PAPI_TEST_DATA", ROOT.parent / "shared/data/realworld")) / "lost.mat"
+LOST = Path(os.environ.get("PAPI_TEST_DATA", ROOT / "data")) / "lost.mat"
 # Published mean less two standard deviations, in %, for Lost, MSRCv2 and BirdSong.
 LEAST = {PRODEN: (72.9, 50.7, 73.4), CC: (74.0, 47.0, 71.3), PICO: (71.6, 52.0, 73.6)}
 
@@ -31,7 +30,7 @@ def test_the_targets_are_the_published_numbers_less_two_deviations() -> None:
 
 
 def test_all_methods_train_alike_on_another_split_for_each_seed() -> None:
-    runs = [complete(config) for config in SUITE.cells()]
+    runs = [cells.settings_of(config) for config in SUITE.cells()]
     assert {(run.network, run.preset, run.data_test_share) for run in runs} == {("mlp", "quick", 0.2)}
     assert len({(run.epochs, run.batch_size, run.optim) for run in runs}) == 1
     assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
@@ -62,5 +61,5 @@ def test_lost(entry: Entry, tmp_path: Path) -> None:
         config = RunConfig(data=str(LOST), method=entry.method, seed=seed, device="cpu", threads=1)
         *_, last = run.train(config, tmp_path / str(seed))
         assert isinstance(last, run.Finished)
-        found.append(100 * last.summary["test_accuracy"])
+        found.append(100 * last.summary.test_accuracy)
     assert statistics.mean(found) >= LEAST[entry][0]

@@ -1,52 +1,16 @@
-"""Tables and figures from results with known numbers."""
+"""Tables from results with known numbers."""
 
-import csv
-import io
-import xml.etree.ElementTree as ElementTree
+import statistics
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.image import imread
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_results import ACCURACIES, COMPUTE, ENTRIES, EPOCHS, SUITE, TASK, result, results
 
-from papi.experiments import figures, page, rendering, tables
+from papi.experiments import tables
 from papi.experiments.paper import CEILING, DPLL, PAPI, PRODEN
-from papi.experiments.rows import Result, Results
-from papi.experiments.suites import Figure, Measure, Published, Suite, Table, Task
-from papi.setup.settings import complete
-
-TASK = Task("fashion-mini", "fashion-mini", "q = 0.5")
-ENTRIES = (CEILING, PAPI, DPLL, PRODEN)
-EPOCHS = Table("equal epochs", ENTRIES, (TASK,), epochs=2)
-COMPUTE = Table("equal compute", ENTRIES, (TASK,), units=20)
-SUITE = Suite("toy", "A toy", (EPOCHS, COMPUTE))
-ACCURACIES = {
-    CEILING: (0.90, 0.92, 0.91),
-    PAPI: (0.80, 0.83, 0.86),
-    DPLL: (0.79, 0.84, 0.82),
-    PRODEN: (0.70, 0.70, 0.70),
-}
-
-
-def result(table: Table, entry: tables.Entry, seed: int, accuracy: float, task: Task = TASK) -> Result:
-    config = complete(table.config(entry, task, seed))
-    values = {"test_accuracy": accuracy, "training_images": 10_000, "cpu_seconds": 31.4, "seconds": 40.0}
-    epochs = config.epochs or 0
-    curves: dict[str, list[float | None]] = {
-        "test_accuracy": [accuracy * (n + 1) / epochs for n in range(epochs)],
-        "cpu_seconds": [31.4 / epochs] * epochs,
-        "intra_similarity": [0.5] * epochs,
-        "inter_similarity": [0.1] * epochs,
-        "linear_only_right": [3.0] * epochs,
-        "prototype_only_right": [2.0] * epochs,
-    }
-    return Result(config, values, curves, {"versions": {"torch": "2.13.0"}, "threads": 1, "date": "2026-01-01"})
-
-
-def results(table: Table = EPOCHS) -> Results:
-    made = [result(table, entry, seed, values[seed]) for entry, values in ACCURACIES.items() for seed in range(3)]
-    return {each.key: each for each in made}
+from papi.experiments.suites import Published, Suite
 
 
 def by_label(sheet: tables.Sheet) -> dict[str, tuple[str, ...]]:
@@ -80,7 +44,7 @@ def test_details_stand_side_by_side() -> None:
 def test_times_of_several_kinds_of_processors_are_told_apart() -> None:
     found = results()
     (slow,) = [each for each in found.values() if each.config.method == "papi" and each.config.seed == 2]
-    made = slow.made | {"versions": {"processor": "old"}}
+    made = replace(slow.made, versions={"processor": "old"})
     found[slow.key] = replace(slow, values=slow.values | {"cpu_seconds": 99.0}, made=made)
     rows = by_label(tables.details(SUITE, found)[0])
     assert rows["PaPi"][5] == "99 (old), 31 (unknown)"
@@ -106,17 +70,6 @@ def test_the_papers_number_and_the_difference_stand_beside() -> None:
     assert by_label(sheet)["PaPi"] == ("– (paper 82.50 ± 0.10)",)
 
 
-def test_formats_say_the_same() -> None:
-    (sheet,) = tables.overviews(EPOCHS, results())
-    assert "| PaPi | **83.00 ± 2.45** |" in rendering.markdown(sheet)
-    assert r"PaPi & \textbf{83.00 $\pm$ 2.45} \\" in rendering.latex(sheet)
-    assert "last epoch" in rendering.latex(sheet)
-    rows = list(csv.DictReader(io.StringIO(rendering.comma_separated(SUITE, results()))))
-    (papi,) = [row for row in rows if row["method"] == "PaPi" and row["table"] == "equal epochs"]
-    assert (papi["mean"], papi["std"], papi["seeds"], papi["wanted"]) == ("83.00", "2.45", "3", "3")
-    assert len(rows) == 8
-
-
 def test_costs() -> None:
     table = replace(EPOCHS, entries=(PAPI,), seeds=(0,))
     sheets = tables.sheets(Suite("cost", "Cost", (table,), costs=True), results(), detailed=True)
@@ -125,62 +78,88 @@ def test_costs() -> None:
     assert sheets[2].rows == (("PaPi", "–"),)  # these runs did not measure their memory
 
 
-@pytest.mark.parametrize("measure", ["test_accuracy", "similarity", "right_alone", "accuracy_by_compute"])
-def test_figures_as_svg_and_png(measure: Measure, tmp_path: Path) -> None:
-    figure = Figure("curves", "Curves", measure, replace(EPOCHS, entries=(PAPI, DPLL)))
-    drawing = figures.draw(figure, results())
-    assert drawing is not None
-    vector, pixels = figures.save(drawing, tmp_path / "curves.svg")
-    assert ElementTree.parse(vector).getroot().tag.endswith("svg")
-    assert imread(pixels).std() > 0
-    panels = 2 if measure == "right_alone" else 1
-    assert len(drawing.axes) == panels
-    lines = {"similarity": 4, "right_alone": 2}.get(measure, 2)
-    assert len(drawing.axes[0].lines) == lines
-    if measure == "accuracy_by_compute":
-        x, y = drawing.axes[0].lines[0].get_data()
-        np.testing.assert_allclose(x, [15.7, 31.4])
-        np.testing.assert_allclose(y, [41.5, 83.0])
+accuracies = st.lists(st.floats(0, 1), min_size=3, max_size=3)
 
 
-def test_the_legend_names_every_line_and_fits() -> None:
-    second = replace(TASK, label="q = 0.7", flip_rate=0.7)
-    made = [result(EPOCHS, PRODEN, 0, 0.7), result(EPOCHS, DPLL, 0, 0.8), result(EPOCHS, PAPI, 0, 0.9, task=second)]
-    table = replace(EPOCHS, entries=(PAPI, DPLL, PRODEN))
-    for tasks, names in (((TASK,), {"DPLL", "PRODEN"}), ((TASK, second), {"DPLL", "PRODEN", "PaPi"})):
-        figure = Figure("curves", "Curves", "test_accuracy", replace(table, tasks=tasks))
-        drawing = figures.draw(figure, {each.key: each for each in made})
-        assert drawing is not None
-        (legend,) = drawing.legends
-        assert {text.get_text() for text in legend.get_texts()} == names
-        assert legend.get_window_extent().width <= drawing.bbox.width
+@given(st.tuples(*[accuracies] * len(ENTRIES)), st.sets(st.integers(0, 3 * len(ENTRIES) - 1)))
+def test_the_best_is_the_highest_mean_of_those_that_compete(values: tuple[list[float], ...], missing: set[int]) -> None:
+    found = {}
+    for number, (entry, seed) in enumerate((entry, seed) for entry in ENTRIES for seed in range(3)):
+        if number not in missing:
+            each = result(EPOCHS, entry, seed, values[ENTRIES.index(entry)][seed])
+            found[each.key] = each
+    column = tables.column(EPOCHS, TASK, found)
+    rivals = [entry for entry in ENTRIES if not entry.ceiling]
+    ranked = tables.ranking(column)
+    (sheet,) = tables.overviews(EPOCHS, found)
+    assert all(len(row) == len(sheet.header) for row in sheet.rows)
+    if any(not column[entry].runs for entry in rivals):
+        assert ranked == []
+        assert sheet.bold == frozenset()
+        return
+    means = {
+        entry: statistics.mean(100 * run.values["test_accuracy"] for run in column[entry].runs.values())
+        for entry in rivals
+    }
+    assert sorted(ranked, key=rivals.index) == rivals
+    assert means[ranked[0]] == max(means.values())
+    assert sheet.bold == {(ENTRIES.index(ranked[0]), 1)}
 
 
-def test_a_figure_without_curves_is_left_out() -> None:
-    figure = Figure("curves", "Curves", "prototype_accuracy", EPOCHS)
-    assert figures.draw(figure, results()) is None
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=5))
+def test_mean_and_deviation_are_those_of_all_values(values: list[float]) -> None:
+    mean, *deviation = map(float, tables.spread(values).split(" ± "))
+    assert mean == pytest.approx(sum(values) / len(values), abs=0.0051)
+    if len(values) == 1:
+        assert deviation == []
+    else:
+        squares = sum((value - sum(values) / len(values)) ** 2 for value in values)
+        assert deviation == [pytest.approx((squares / len(values)) ** 0.5, abs=0.0051)]
 
 
-def test_the_page_keeps_what_people_wrote(tmp_path: Path) -> None:
-    file = tmp_path / "results.md"
-    begin, end = page.marks(SUITE, "cpu")
-    file.write_text(f"# Results\n\nBefore.\n\n{begin}\nold\n{end}\n\nAfter.\n")
-    suite = replace(SUITE, figures=(Figure("curves", "Curves", "test_accuracy", EPOCHS),))
-    page.write(file, suite, "cpu", results())
-    text = file.read_text()
-    assert text.startswith("# Results\n\nBefore.\n\n")
-    assert text.endswith(f"{end}\n\nAfter.\n")
-    assert "\nold\n" not in text
-    assert "| PaPi | **83.00 ± 2.45** |" in text
-    assert "of the last epoch" in text
-    assert "(results/toy-curves.svg)" in text
-    assert (tmp_path / "results" / "toy-curves.svg").exists()
-    page.write(file, suite, "cpu", results())
-    assert file.read_text() == text
+def test_differences_are_of_equal_seeds() -> None:
+    """A seed that only one of the two has is left out."""
+    some = {key: each for key, each in results().items() if each.config.method != "dpll" or each.config.seed != 1}
+    column = tables.column(EPOCHS, TASK, some)
+    assert tables.to_best_other(column, PAPI) == "+1.00, +4.00"
+    assert tables.to_best_other(column, DPLL) == "-1.00, -4.00"
+    assert tables.to_ceiling(column, PRODEN) == "-21.00"
+    assert tables.to_ceiling(column, CEILING) == ""
 
 
-def test_a_suite_without_marks_comes_at_the_end(tmp_path: Path) -> None:
-    file = tmp_path / "results.md"
-    file.write_text("# Results\n\nMine.\n")
-    page.write(file, SUITE, "cpu", results())
-    assert file.read_text().startswith("# Results\n\nMine.\n\n## A toy\n\n<!-- papi bench toy --scale cpu: begin -->")
+def test_nothing_is_compared_with_a_ceiling_that_the_table_does_not_have() -> None:
+    table = replace(EPOCHS, entries=ENTRIES[1:])
+    (sheet,) = tables.overviews(table, results())
+    assert "Best minus ceiling" not in by_label(sheet)
+    (sheet,) = tables.details(Suite("toy", "A toy", (table,)), results())
+    assert "to the ceiling" not in sheet.header
+    assert all(len(row) == len(sheet.header) for row in sheet.rows)
+
+
+def test_the_winner_stays_bold_where_empty_columns_are_dropped() -> None:
+    table = replace(EPOCHS, entries=ENTRIES[1:])
+    (sheet,) = tables.details(Suite("toy", "A toy", (table,)), results())
+    ((row, place),) = sheet.bold
+    assert sheet.header[place] == "accuracy"
+    assert sheet.rows[row][0] == "PaPi"
+
+
+def test_a_sheet_for_each_dataset() -> None:
+    other = replace(TASK, data="digits", data_label="digits")
+    sheets = tables.overviews(replace(EPOCHS, tasks=(TASK, other)), results())
+    assert [sheet.title for sheet in sheets] == ["fashion-mini: equal epochs", "digits: equal epochs"]
+    assert by_label(sheets[0])["PaPi"] != by_label(sheets[1])["PaPi"] == ("–",)
+
+
+def test_details_are_for_those_who_ask() -> None:
+    brief, long = (tables.sheets(SUITE, results(), detailed=detailed) for detailed in (False, True))
+    assert long[: len(brief)] == brief
+    assert len(brief) == len(SUITE.tables)
+    assert len(long) == len(brief) + 1  # one task
+
+
+def test_a_run_counts_only_in_the_table_of_its_length() -> None:
+    found = results(COMPUTE)
+    assert tables.outcome(COMPUTE, PRODEN, TASK, found).complete
+    assert not tables.outcome(EPOCHS, PRODEN, TASK, found).runs
+    assert ACCURACIES[PRODEN][0] == tables.outcome(COMPUTE, PRODEN, TASK, found).runs[0].values["test_accuracy"]

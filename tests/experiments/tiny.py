@@ -1,14 +1,23 @@
 """A grid of eight runs that take a moment each: two methods, two flip rates, two seeds, one epoch."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from papi.experiments.suites import Entry, Suite, Table, Task
+import pytest
+
+from papi import train as run
+from papi.config import RunConfig
+from papi.experiments.suites import Entry, Figure, Suite, Table, Task
 
 
 def tiny_suite(data: Path) -> Suite:
     tasks = tuple(Task(str(data), "toy", f"q = {rate:g}", rate, batch_size=8) for rate in (0.1, 0.3))
     entries = (Entry("PRODEN", "proden"), Entry("CC", "cc"))
-    return Suite("tiny", "Two methods on a toy", (Table("equal epochs", entries, tasks, (0, 1), epochs=1),))
+    table = Table("equal epochs", entries, tasks, (0, 1), epochs=1)
+    return Suite("tiny", "Two methods on a toy", (table,), (Figure("curves", "Accuracy", "test_accuracy", table),))
 
 
 def as_module(folder: Path, data: Path) -> str:
@@ -17,3 +26,19 @@ def as_module(folder: Path, data: Path) -> str:
     text = f"import sys\nfrom pathlib import Path\nsys.path.insert(0, {here!r})\nfrom tiny import tiny_suite\n"
     (folder / "tiny_module.py").write_text(f"{text}SUITE = tiny_suite(Path({str(data)!r}))\n")
     return "tiny_module:SUITE"
+
+
+def train_cell(config: RunConfig, folder: Path) -> Path:
+    """Train in this process, and record it as a run of `papi train`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["/somewhere/papi/__main__.py", "train"])
+        for _ in run.train(replace(config, threads=1, device="cpu"), folder):
+            pass
+    return folder
+
+
+def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a JSON file of a run in place."""
+    record = json.loads(file.read_text())
+    change(record)
+    file.write_text(json.dumps(record))

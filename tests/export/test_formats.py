@@ -1,7 +1,7 @@
 """An exported model answers like the model it comes from, in the program it is meant for."""
 
 import json
-import re
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ import torch
 import papi
 from command import papi_exit_code
 from model_files import CLASSES, write_model
+from outside_networks import Branching, FixedBatch, Tied, of_table, plain, with_dropout
 from papi.errors import UserError
 from papi.export import formats as exporting
 from papi.export.formats import FORMATS, export
 from papi.inference import Model
-from papi.networks import Network
+from papi.networks import Factory, Network, build, reference
 from papi.networks.wide_resnet import WideResNet
-from papi.runs.model import ModelCard
+from papi.runs.model import ModelCard, save_model
 
 Out = pytest.CaptureFixture[str]
 
@@ -113,7 +114,7 @@ def test_every_network(tmp_path: Path, network: str, shape: tuple[int, ...]) -> 
     """The wide network has 36 million weights; its structure is the same in a small one."""
     if network == "wide-resnet":
         torch.manual_seed(0)
-        built = Network(WideResNet(3, depth=10, widen=1), 64, len(CLASSES), None)
+        built = Network(WideResNet(shape, depth=10, widen=1), 64, len(CLASSES), None)
         card = ModelCard(network, CLASSES, shape, (0.5, 0.4, 0.3), (0.2, 0.25, 0.3), projects=False)
         model = Model(built, card, torch.device("cpu"))
     else:
@@ -147,38 +148,6 @@ def test_a_file_that_answers_otherwise_is_not_kept(tmp_path: Path, monkeypatch: 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["old.pt", "run"]
 
 
-@pytest.mark.parametrize("kind", ["onnx", "safetensors"])
-def test_hub_folder(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
-    from run_folders import write_run
-
-    folder = write_run(tmp_path / "run").path
-    write_model(folder)
-    hub = tmp_path / "hub"
-    assert papi_exit_code("export", folder, "--format", kind, "--hub-folder", hub) == 0
-    exported = {"onnx/model.onnx"} if kind == "onnx" else set()
-    assert "Next: add a licence to" in capsys.readouterr().out
-    found = {str(each.relative_to(hub)) for each in hub.rglob("*") if each.is_file()}
-    assert found == {"README.md", "config.json", "model.safetensors", ".gitattributes"} | exported
-    config = json.loads((hub / "config.json").read_text())
-    assert [config["id2label"][str(k)] for k in range(4)] == list(CLASSES)
-    assert config["label2id"] == {name: k for k, name in enumerate(CLASSES)}
-    assert (config["num_channels"], config["height"], config["width"]) == (1, 8, 8)
-    card = (hub / "README.md").read_text()
-    assert card.startswith("---\nlibrary_name: papi-pll\npipeline_tag: image-classification\n")
-    matter = card.split("---\n")[1]
-    assert "value: 0.8000" in matter
-    assert all(re.fullmatch(r"[ -]*([\w-]+:( (\"[^\"]*\"|[\w.-]+))?|[\w-]+)", line) for line in matter.splitlines())
-    assert "- method: papi" in card
-    assert "- accuracy on test samples: 0.8000" in card
-    programs = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
-    assert len(programs) == (1 if kind == "safetensors" else 2)
-    monkeypatch.chdir(hub)
-    for program in programs:
-        capsys.readouterr()
-        exec(program, {})
-        assert capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -186,14 +155,11 @@ def test_hub_folder(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, 
         (("run", "--hub-folder", "full"), "full is not an empty folder"),
         (("run", "--hub-folder", "new", "--out", "x.onnx"), "exclude each other"),
         (("run", "--format", "torchscript", "--out", "full/file.txt/x.pt"), "cannot be written"),
-        (
-            ("run", "--format", "pt2", "--out", "m.onnx"),
-            "--out m.onnx is not a name for --format pt2: let it end in .pt2",
-        ),
-        (("run", "--format", "pt2", "--out", "m.pt"), "let it end in .pt2"),
-        (("run", "--format", "pt2", "--out", "m"), "let it end in .pt2"),
-        (("run", "--format", "torchscript", "--out", "m.PT2"), "let it end in .torchscript.pt"),
-        (("run", "--format", "safetensors", "--out", "m.pt"), "let it end in .safetensors"),
+        (("run", "--format", "pt2", "--out", "m.onnx"), ".pt2"),
+        (("run", "--format", "pt2", "--out", "m.pt"), ".pt2"),
+        (("run", "--format", "pt2", "--out", "m"), ".pt2"),
+        (("run", "--format", "torchscript", "--out", "m.PT2"), ".torchscript.pt"),
+        (("run", "--format", "safetensors", "--out", "m.pt"), ".safetensors"),
     ],
 )
 def test_mistakes_write_nothing(
@@ -221,3 +187,99 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert papi_exit_code("export", run, "--format", "onnx") == 2
     assert capsys.readouterr().err == "papi: --format onnx needs onnxruntime: pip install 'papi-pll[onnx]'\n"
     assert not (run / "exported").exists()
+
+
+def outside(file: Path, factory: Factory, shape: tuple[int, ...] = (1, 8, 8)) -> Model:
+    """A model with a network that is not PaPi's own, from a file."""
+    torch.manual_seed(0)
+    built = build(factory, shape, len(CLASSES), project=True)
+    with torch.no_grad():
+        built.classifier.weight.mul_(8)
+    mean, std = (0.4,) * shape[0], (0.2,) * shape[0]
+    save_model(file, built, ModelCard(reference(factory), CLASSES, shape, mean, std, projects=True))
+    return papi.load(file)
+
+
+class TestNetworksFromOutside:
+    @pytest.mark.parametrize(
+        ("factory", "shape", "kind"),
+        [
+            *((plain, (1, 8, 8), kind) for kind in FORMATS),
+            *((with_dropout, (3, 8, 8), kind) for kind in FORMATS if kind != "onnx"),  # below, in its runtime
+            *((Tied, (3, 8, 8), kind) for kind in ("pt2", "torchscript", "safetensors")),
+            *((of_table, (5,), kind) for kind in FORMATS),
+        ],
+    )
+    def test_every_format(self, tmp_path: Path, factory: Factory, shape: tuple[int, ...], kind: str) -> None:
+        """Without batch-norm, with dropout, with lazy layers, with tied weights, for rows of features."""
+        model = outside(tmp_path / "model.safetensors", factory, shape)
+        file = tmp_path / f"exported{FORMATS[kind].suffix}"
+        assert export(model, kind, file) < 1e-4
+        assert file.exists()
+
+    def test_onnx_in_its_runtime(self, tmp_path: Path) -> None:
+        model = outside(tmp_path / "model.safetensors", with_dropout, (3, 8, 8))
+        export(model, "onnx", tmp_path / "model.onnx")
+        samples = images(70, (3, 8, 8))
+        opened = session(tmp_path / "model.onnx")
+        for size in (1, 7, 64):
+            found = in_batches(lambda part: opened.run(None, {"images": part})[0], samples, size)
+            np.testing.assert_allclose(found, model.predict_proba(samples), atol=1e-4, rtol=0)
+        card = json.loads(opened.get_modelmeta().custom_metadata_map["papi"])
+        assert card["network"] == "outside_networks:with_dropout"
+
+    def test_weights_for_others(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Also of code that was given as such and lies elsewhere than the file says."""
+        outside(tmp_path / "first.safetensors", plain)
+        moved = papi.load(tmp_path / "first.safetensors", network=lambda shape: plain(shape))
+        monkeypatch.delitem(sys.modules, "outside_networks")
+        export(moved, "safetensors", tmp_path / "second.safetensors")
+        assert "outside_networks" not in sys.modules
+        assert (tmp_path / "second.safetensors").read_bytes() == (tmp_path / "first.safetensors").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("factory", "kind"),
+        [
+            (Branching, "onnx"),
+            (Branching, "pt2"),
+            (Branching, "torchscript"),
+            (FixedBatch, "pt2"),
+            (FixedBatch, "torchscript"),
+        ],
+    )
+    def test_what_cannot_be_exported(self, factory: Factory, kind: str, tmp_path: Path, capfd: Out) -> None:
+        """One sentence; the file of before stays, and nothing lies beside it."""
+        model = outside(tmp_path / "model.safetensors", factory)
+        file = tmp_path / f"old{FORMATS[kind].suffix}"
+        file.write_text("the file of before")
+        with pytest.raises(UserError, match="nothing was written") as raised:
+            export(model, kind, file)
+        assert "\n" not in str(raised.value)
+        assert len(str(raised.value)) < 700
+        assert file.read_text() == "the file of before"
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["model.safetensors", file.name]
+        assert capfd.readouterr() == ("", "")
+
+    def test_as_weights_it_can_be(self, tmp_path: Path) -> None:
+        model = outside(tmp_path / "model.safetensors", Branching)
+        assert export(model, "safetensors", tmp_path / "exported.safetensors") == 0
+
+    def test_a_network_without_a_name(self, tmp_path: Path) -> None:
+        """Its weights alone would be of no use; a format that holds the whole of it takes it."""
+        built = build(lambda shape: plain(shape), (1, 8, 8), len(CLASSES), project=False)
+        card = ModelCard(None, CLASSES, (1, 8, 8), (0.4,), (0.2,), projects=False)
+        model = Model(built, card, torch.device("cpu"))
+        with pytest.raises(UserError, match="module that Python can import"):
+            export(model, "safetensors", tmp_path / "exported.safetensors")
+        assert list(tmp_path.iterdir()) == []
+        assert export(model, "torchscript", tmp_path / "exported.torchscript.pt") < 1e-4
+
+
+def test_a_model_without_answers_is_not_exported(tmp_path: Path) -> None:
+    """NaN equals nothing, not even itself."""
+    model = papi.load(write_model(tmp_path / "run"))
+    with torch.no_grad():
+        model.network.classifier.bias.fill_(torch.nan)
+    with pytest.raises(UserError, match="nothing was written"):
+        export(model, "torchscript", tmp_path / "model.torchscript.pt")
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]

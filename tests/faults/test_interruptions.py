@@ -105,8 +105,8 @@ def test_a_clock_that_goes_back(processes: Preloaded, place: Path, tmp_path: Pat
     assert child.code == 0, child.said
     assert result(tmp_path / "run") == result(place / "twin")
     rows = RunFolder(tmp_path / "run").read_rows()
-    assert 0 < rows[0]["seconds"] < rows[1]["seconds"] < 600
-    assert all(row["images_per_second"] > 0 for row in rows)
+    assert 0 < rows[0].seconds < rows[1].seconds < 600
+    assert all(row.images_per_second > 0 for row in rows)
 
 
 def test_half_a_row_is_written_anew(processes: Preloaded, place: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def result(folder: Path) -> tuple[bytes, list[dict[str, Any]], set[str]]:
 
     The lock of a process that was killed after the last file was written stays, and locks nobody out.
     """
-    rows = [{k: v for k, v in row.items() if k not in VARYING} for row in RunFolder(folder).read_rows()]
+    rows = [{k: v for k, v in row.to_json().items() if k not in VARYING} for row in RunFolder(folder).read_rows()]
     names = {file.name for file in folder.iterdir()} - {"run.lock"}
     return (folder / "model.safetensors").read_bytes(), rows, names
 
@@ -102,4 +102,4 @@ def training_seconds(folder: Path) -> float:
     """How long the steps, evaluations and saves of a finished run took."""
     summary = RunFolder(folder).read_summary()
     assert summary is not None
-    return float(summary["seconds"])
+    return float(summary.seconds)

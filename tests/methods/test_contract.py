@@ -18,7 +18,8 @@ from papi.cli.methods import methods
 from papi.config import OptimConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
-from papi.methods import METHODS, Method
+from papi.methods import METHODS, find_method
+from papi.methods.base import Method
 from papi.methods.options import parse_options
 from papi.methods.state import Confidence, Prototypes
 from papi.runs.folder import RunFolder
@@ -50,7 +51,7 @@ FORM_PASSES = {"papi two": (2, 2), "papi one": (1, 1)}
 every_method = pytest.mark.parametrize("name", METHODS)
 every_form = pytest.mark.parametrize("name", [*METHODS, *FORMS])
 every_learner = pytest.mark.parametrize(
-    "name", [*(name for name, kind in METHODS.items() if not kind.needs_truth(kind.Config())), *FORMS]
+    "name", [*(name for name in METHODS if not find_method(name).Config().needs_truth), *FORMS]
 )
 
 
@@ -83,9 +84,9 @@ def candidate_sets(data: Dataset, flip_rate: float = 0.4) -> np.ndarray:
 
 
 def train(data: Dataset, config: RunConfig, sets: np.ndarray | None = None, folder: Path | None = None) -> Any:
-    """A whole run; the event that ends it, with the trained method."""
+    """A whole run; what it leaves, and its summary."""
     target = None if folder is None else RunFolder(folder)
-    *_, last = run.fit(data, candidate_sets(data) if sets is None else sets, config, target)
+    *_, last = run.fit(data, candidate_sets(data) if sets is None else sets, run.settings_for(config, data), target)
     assert isinstance(last, run.Finished)
     return last
 
@@ -113,9 +114,10 @@ def check_state(method: Method) -> None:
         assert buffer.isfinite().all()
     for part in method.modules():
         if isinstance(part, Confidence):
-            assert (part.value >= 0).all()
-            torch.testing.assert_close(part.value.sum(1), torch.ones(len(part.value)))
-            assert (part.value[~method.candidates] == 0).all()
+            rows = part.all_rows
+            assert (rows >= 0).all()
+            torch.testing.assert_close(rows.sum(1), torch.ones(len(rows)))
+            assert (rows[~method.candidates] == 0).all()
         if isinstance(part, Prototypes):
             norms = part.value.norm(dim=1)
             assert ((norms - 1).abs().lt(1e-5) | (norms == 0)).all()
@@ -124,8 +126,8 @@ def check_state(method: Method) -> None:
 @every_form
 def test_it_learns_from_candidate_sets(name: str, toy_dataset: Dataset) -> None:
     summary = train(toy_dataset, settings(name, epochs=10, batch_size=12)).summary
-    assert summary["test_accuracy"] > 0.6  # chance is 0.25
-    assert summary["disambiguation_accuracy"] > 0.7  # chance is 0.5
+    assert summary.test_accuracy > 0.6  # chance is 0.25
+    assert summary.disambiguation_accuracy > 0.7  # chance is 0.5
 
 
 @every_form
@@ -185,10 +187,10 @@ def test_extreme_logits(name: str, toy_dataset: Dataset, watch: Callable[[Watch]
 @every_learner
 def test_a_single_candidate_stays_certain(name: str, toy_dataset: Dataset) -> None:
     sets = candidate_sets(toy_dataset, flip_rate=0.0)
-    method = train(toy_dataset, settings(name), sets).method
+    method = train(toy_dataset, settings(name), sets).trained.method
     for part in method.modules():
         if isinstance(part, Confidence):
-            torch.testing.assert_close(part.value, torch.from_numpy(sets).float())
+            torch.testing.assert_close(part.all_rows, torch.from_numpy(sets).float())
 
 
 @every_form
@@ -217,7 +219,9 @@ class TestTruth:
         sets = candidate_sets(toy_dataset)
         assert toy_dataset.labels is not None
         permuted = replace(toy_dataset, labels=np.random.default_rng(0).permutation(toy_dataset.labels))
-        mine, other = (train(data, settings(name), sets).method.state_dict() for data in (toy_dataset, permuted))
+        mine, other = (
+            train(data, settings(name), sets).trained.method.state_dict() for data in (toy_dataset, permuted)
+        )
         assert mine.keys() == other.keys()
         assert [each for each in mine if not torch.equal(mine[each], other[each])] == []
 
@@ -232,21 +236,22 @@ def in_the_second_epoch(event: Any) -> bool:
 
 
 def at_the_end_of_the_first(event: Any) -> bool:
-    return isinstance(event, EpochEnded) and event.row["epoch"] == 0
+    return isinstance(event, EpochEnded) and event.row.epoch == 0
 
 
 @every_form
 def test_stopped_and_continued_equals_uninterrupted(name: str, toy_dataset: Dataset, tmp_path: Path) -> None:
     """Bit for bit, weights and memory alike."""
     sets = candidate_sets(toy_dataset)
-    whole = train(toy_dataset, settings(name), sets).method.state_dict()
+    whole = train(toy_dataset, settings(name), sets).trained.method.state_dict()
     for reached in (in_the_second_epoch, at_the_end_of_the_first):
         asked: list[Any] = []
         folder = RunFolder(tmp_path / reached.__name__)
-        for event in run.fit(toy_dataset, sets, settings(name), folder, stop_requested=asked.__len__):
+        chosen = run.settings_for(settings(name), toy_dataset)
+        for event in run.fit(toy_dataset, sets, chosen, folder, stop_requested=asked.__len__):
             asked += [event] if reached(event) else []
         assert isinstance(event, run.Stopped)
-        parts = train(toy_dataset, settings(name), sets, folder.path).method.state_dict()
+        parts = train(toy_dataset, settings(name), sets, folder.path).trained.method.state_dict()
         assert whole.keys() == parts.keys()
         assert [each for each in whole if not torch.equal(whole[each], parts[each])] == []
 
@@ -276,15 +281,15 @@ def test_encoder_passes(name: str, toy_dataset: Dataset, watch: Callable[[Watch]
     assert seen[-1] == (PASSES | FORM_PASSES)[name]
     forward, backward = seen[-1]
     config = settings(name)
-    kind = METHODS[config.method]
-    told = kind.passes_with(parse_options(kind.Config, config.options))
-    assert told.endswith(f"{forward}f + {backward}b")
+    kind = find_method(config.method).Config
+    told = kind(**parse_options(kind, config.given_options)).encoder_passes
+    assert (told.forward, told.backward) == (forward, backward)
 
 
 class TestWhatPeopleRead:
     @every_method
     def test_facts(self, name: str) -> None:
-        kind = METHODS[name]
+        kind = find_method(name)
         assert kind.memory
         assert bool(kind.paper) == bool(kind.year) == (name != "supervised")
         assert dataclasses.is_dataclass(kind.Config)
@@ -293,9 +298,13 @@ class TestWhatPeopleRead:
         monkeypatch.setenv("COLUMNS", "200")
         methods()
         listed = capsys.readouterr().out
-        for name, kind in METHODS.items():
+        for name in METHODS:
+            kind = find_method(name)
             (line,) = [line for line in listed.splitlines() if line.startswith(f"│ {name} ")]
-            assert all(fact in line for fact in (kind.paper, str(kind.year or ""), kind.passes, kind.memory))
+            assert all(
+                fact in line
+                for fact in (kind.paper, str(kind.year or ""), str(kind.Config().encoder_passes), kind.memory)
+            )
         assert "weak, strong, strong" in listed
 
     @every_method
@@ -305,7 +314,7 @@ class TestWhatPeopleRead:
         monkeypatch.setenv("COLUMNS", "200")
         methods(name)
         page = capsys.readouterr().out
-        for field in dataclasses.fields(METHODS[name].Config):
+        for field in dataclasses.fields(find_method(name).Config):
             (line,) = [line for line in page.splitlines() if line.startswith(f"│ {field.name} ")]
             explained = line.rstrip("│ ").rpartition("│")[2]
             assert len(explained) > 20, f"{field.name} is not explained"
@@ -313,7 +322,7 @@ class TestWhatPeopleRead:
     @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
     def test_page_of_the_documentation(self, page: Path) -> None:
         """It names every option and none that does not exist, or says where they are listed."""
-        options = [field.name for field in dataclasses.fields(METHODS[page.stem].Config)]
+        options = [field.name for field in dataclasses.fields(find_method(page.stem).Config)]
         section = page.read_text().partition("## Options")[2].partition("## ")[0]
         named = re.findall(r"^\| `(\w+)`", section, re.MULTILINE)
         assert sorted(named) == sorted(options) or f"`papi methods {page.stem}`" in section

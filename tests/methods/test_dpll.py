@@ -105,4 +105,4 @@ def test_extreme_logits() -> None:
     [("2SW", ("weak", "strong", "strong")), ("3S", ("strong",) * 3), ("3W", ("weak",) * 3)],
 )
 def test_compositions(views: str, names: tuple[str, ...]) -> None:
-    assert scripted(DPLL, views=views)[0].views == names
+    assert scripted(DPLL, views=views)[0].config.view_names == names

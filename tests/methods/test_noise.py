@@ -19,9 +19,9 @@ from papi.config import OptimConfig, RunConfig
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.errors import UserError
-from papi.methods import METHODS, Method, losses
+from papi.methods import METHODS, find_method, losses
+from papi.methods.base import Method
 from papi.methods.noise import NoiseTolerance, Tolerant, missing_share, outside_weight, signed_certainty
-from papi.methods.options import parse_options
 from papi.methods.state import Confidence
 from papi.runs.folder import RunFolder
 from papi.training import engine
@@ -29,7 +29,7 @@ from papi.training.engine import EpochEnded
 from papi.types import Batch, Progress, StepOutput
 from toy_data import make_toy_dataset
 
-TOLERANT = [name for name, kind in METHODS.items() if issubclass(kind, Tolerant)]
+TOLERANT = [name for name in METHODS if issubclass(find_method(name), Tolerant)]
 LATE = Progress(epoch=6, epochs=12, step=0, steps=10, seed=0)
 
 every_tolerant_method = pytest.mark.parametrize("name", TOLERANT)
@@ -191,7 +191,7 @@ def test_no_step_waits_for_the_host() -> None:
 @pytest.mark.parametrize("wrong", ["of", "1.5", "-0.1", "nan", "0,5", ""])
 def test_wrong_values(wrong: str) -> None:
     with pytest.raises(UserError, match="off, auto or a number from 0 to 1"):
-        parse_options(METHODS["papi"].Config, {"noise_tolerance": wrong})
+        find_method("papi").Config(noise_tolerance=wrong)
 
 
 def settings(name: str, tolerance: str, **changes: Any) -> RunConfig:
@@ -212,9 +212,9 @@ def train(
 ) -> tuple[Any, list[dict[str, Any]]]:
     """A whole run, on noisy sets unless told otherwise: the trained method and its rows."""
     target = None if folder is None else RunFolder(folder)
-    events = list(run.fit(data, noisy_sets(data) if sets is None else sets, config, target))
+    events = list(run.fit(data, noisy_sets(data) if sets is None else sets, run.settings_for(config, data), target))
     assert isinstance(events[-1], run.Finished)
-    return events[-1].method, [event.row for event in events if isinstance(event, EpochEnded)]
+    return events[-1].trained.method, [event.row.to_json() for event in events if isinstance(event, EpochEnded)]
 
 
 def same_state(mine: Method, other: Method) -> bool:
@@ -289,7 +289,8 @@ class TestInEveryMethod:
         for place in ((1, 1), (1, 4)):
             asked: list[Any] = []
             folder = RunFolder(tmp_path / str(place))
-            for event in run.fit(toy_dataset, noisy_sets(toy_dataset), config, folder, stop_requested=asked.__len__):
+            chosen = run.settings_for(config, toy_dataset)
+            for event in run.fit(toy_dataset, noisy_sets(toy_dataset), chosen, folder, stop_requested=asked.__len__):
                 if isinstance(event, engine.Stepped) and (event.progress.epoch, event.progress.step) == place:
                     asked.append(event)
             assert isinstance(event, run.Stopped)

@@ -2,14 +2,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from papi.config import as_typed
 from papi.errors import UserError
-from papi.methods import METHODS
+from papi.methods import find_method
+from papi.methods.config import MethodConfig
 from papi.methods.options import parse_options
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(MethodConfig):
     rate: float = 0.1
     count: int = 3
     on: bool = True
@@ -20,11 +24,22 @@ class Settings:
 
 def test_texts_become_values() -> None:
     texts = {"rate": "0.5", "count": "7", "on": "off", "kind": "hard", "momenta": "0.2,0", "limit": "none"}
-    assert parse_options(Settings, texts) == Settings(0.5, 7, False, "hard", (0.2, 0.0), None)
+    values = parse_options(Settings, texts)
+    assert Settings(**values) == Settings(0.5, 7, False, "hard", (0.2, 0.0), None)
+    assert {name: as_typed(value) for name, value in values.items()} == texts | {"momenta": "0.2,0.0"}
 
 
-def test_defaults_stay() -> None:
-    assert parse_options(Settings, {}) == Settings()
+def test_what_is_not_given_stays_open() -> None:
+    assert parse_options(Settings, {}) == {}
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(numbers, st.integers(), st.booleans(), st.sampled_from(["soft", "hard"]), st.none() | st.integers())
+def test_any_value_can_be_typed_again(rate: float, count: int, on: bool, kind: str, limit: int | None) -> None:
+    values = {"rate": rate, "count": count, "on": on, "kind": kind, "momenta": (rate, -rate), "limit": limit}
+    assert parse_options(Settings, {name: as_typed(value) for name, value in values.items()}) == values
 
 
 @pytest.mark.parametrize(
@@ -59,5 +74,7 @@ def test_misfits_are_explained(texts: dict[str, str], says: str) -> None:
     ],
 )
 def test_values_out_of_range_are_explained(method: str, text: str, says: str) -> None:
+    kind = find_method(method).Config
+    values = parse_options(kind, dict([text.split("=")]))
     with pytest.raises(UserError, match=says):
-        parse_options(METHODS[method].Config, dict([text.split("=")]))
+        kind(**values)

@@ -16,7 +16,7 @@ from papi.data.dataset import Dataset
 from papi.methods import packed
 from papi.methods.losses import candidate_softmax
 from papi.methods.packed import PackedConfidence, PackedSets, worth_packing
-from papi.methods.state import Confidence
+from papi.methods.state import DenseConfidence
 from papi.runs.folder import RunFolder
 
 SIZES = [(1, 2), (7, 5), (64, 40), (33, 300)]
@@ -49,8 +49,8 @@ def test_rows_of_the_mask(shape: tuple[int, int], places: int, monkeypatch: pyte
 @pytest.mark.parametrize("shape", SIZES)
 def test_updates_are_bit_equal(shape: tuple[int, int]) -> None:
     mask = make_mask(*shape)
-    dense, sparse = Confidence(mask), PackedConfidence(packed.packed(mask))
-    assert torch.equal(sparse.value, dense.value)
+    dense, sparse = DenseConfidence(mask), PackedConfidence(packed.packed(mask))
+    assert torch.equal(sparse.all_rows, dense.value)
     random = torch.Generator().manual_seed(1)
     for step in range(6):
         index = torch.randperm(len(mask), generator=random)[:16]
@@ -61,7 +61,7 @@ def test_updates_are_bit_equal(shape: tuple[int, int]) -> None:
             else:
                 state.average(index, guess, 0.7)
         assert torch.equal(sparse[index], dense[index])
-    assert torch.equal(sparse.value, dense.value)
+    assert torch.equal(sparse.all_rows, dense.value)
 
 
 def test_it_is_built_from_parts() -> None:
@@ -85,7 +85,7 @@ def test_a_checkpoint_holds_confidence_and_not_the_sets() -> None:
     assert list(saved) == ["entries"]
     second = PackedConfidence(packed.packed(mask))
     second.load_state_dict(saved)
-    assert torch.equal(second.value, first.value)
+    assert torch.equal(second.all_rows, first.all_rows)
 
 
 def test_memory_at_scale() -> None:
@@ -116,7 +116,9 @@ def train(data: Dataset, folder: Path, config: RunConfig, stop_after: int = 10**
     data = replace(data, class_names=tuple(f"class {k}" for k in range(CLASSES)))
     asked = iter(range(10**9))
     mask = generators.uniform(data.labels, CLASSES, 0.05, seed=0)
-    return list(run.fit(data, mask, config, RunFolder(folder), lambda: next(asked) + 1 >= stop_after))
+    return list(
+        run.fit(data, mask, run.settings_for(config, data), RunFolder(folder), lambda: next(asked) + 1 >= stop_after)
+    )
 
 
 @pytest.mark.parametrize("method", ["papi", "pico", "dpll", "proden", "rc", "cc", "valen", "supervised"])
@@ -127,7 +129,7 @@ def test_runs_are_bit_equal(method: str, toy_dataset: Dataset, tmp_path: Path, m
     train(toy_dataset, tmp_path / "dense", config)
     monkeypatch.setattr(packed, "PACKED_ABOVE", 0)
     train(toy_dataset, tmp_path / "packed", config, stop_after=2)
-    trained = train(toy_dataset, tmp_path / "packed", config)[-1].method
+    trained = train(toy_dataset, tmp_path / "packed", config)[-1].trained.method
     assert isinstance(trained.candidates, PackedSets)
     dense, sparse = (RunFolder(tmp_path / name) for name in ("dense", "packed"))
     assert sparse.model_file.read_bytes() == dense.model_file.read_bytes()
@@ -136,8 +138,7 @@ def test_runs_are_bit_equal(method: str, toy_dataset: Dataset, tmp_path: Path, m
         for name in first:
             assert np.array_equal(second[name], first[name]), name
     for mine, theirs in zip(sparse.read_rows(), dense.read_rows(), strict=True):
-        assert mine["loss"] == theirs["loss"]
-        assert mine.get("mean_confidence") == theirs.get("mean_confidence")
+        assert (mine.loss, mine.mean_confidence) == (theirs.loss, theirs.mean_confidence)
 
 
 @pytest.mark.parametrize(("method", "option"), [("lws", ()), ("papi", ("noise_tolerance=0.1",))])
@@ -146,7 +147,7 @@ def test_mass_outside_the_sets_is_kept_and_its_memory_said(
 ) -> None:
     monkeypatch.setattr(packed, "PACKED_ABOVE", 0)
     events = train(toy_dataset, tmp_path, replace(CONFIG, epochs=1, method=method, option=option))
-    assert isinstance(events[-1].method.candidates, Tensor)
+    assert isinstance(events[-1].trained.method.candidates, Tensor)
     assert events[0].problems[-1] == (
         f"{method} remembers a number for every sample and class with these settings and sets: 0.0 GB."
     )
@@ -155,9 +156,9 @@ def test_mass_outside_the_sets_is_kept_and_its_memory_said(
 def test_votes_are_where_confidence_begins() -> None:
     mask = make_mask(30, 10)
     votes = candidate_softmax(torch.randn(30, 10), mask)
-    dense, sparse = Confidence(mask), PackedConfidence(packed.packed(mask))
+    dense, sparse = DenseConfidence(mask), PackedConfidence(packed.packed(mask))
     for state in (dense, sparse):
         state.start_from(votes)
-    assert torch.equal(sparse.value, dense.value)
+    assert torch.equal(sparse.all_rows, dense.value)
     for first, second in zip(sparse.highest(), dense.highest(), strict=True):
         assert torch.equal(first, second)

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from papi.methods.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.papi import PaPi, PaPiConfig
-from papi.methods.state import Confidence, Prototypes
+from papi.methods.state import DenseConfidence, Prototypes
 from papi.networks import Network, build
 from papi.randomness import draws
 from papi.types import Batch, Progress
@@ -35,13 +35,13 @@ class TestGoldenValues:
         close(candidate_softmax(R0, Y), expected)
 
     def test_confidence_update(self) -> None:
-        confidence = Confidence(Y)
+        confidence = DenseConfidence(Y)
         confidence.average(torch.arange(3), candidate_softmax(R0, Y), 0.95)
         expected = [[0.515879, 0, 0.484121, 0], [0.244820, 0.245590, 0.242407, 0.267184], [0, 1, 0, 0]]
         close(confidence.value, expected)
 
     def test_losses(self) -> None:
-        confidence = Confidence(Y)
+        confidence = DenseConfidence(Y)
         confidence.average(torch.arange(3), candidate_softmax(R0, Y), 0.95)
         target, partner = confidence.value, confidence.value[torch.tensor([1, 2, 0])]
         close(soft_cross_entropy(R0, target), 0.954606)
@@ -117,14 +117,16 @@ def make_candidates(seed: int = 0, singletons: bool = False) -> Tensor:
 
 def make_method(config: PaPiConfig, candidates: Tensor | None = None, seed: int = 0) -> PaPi:
     torch.manual_seed(seed)
-    network = build("small", CHANNELS, K, project=PaPi.projects(config)).double()
+    network = build("small", (CHANNELS, SIZE, SIZE), K, project=config.needs_projector).double()
     return PaPi(network, make_candidates() if candidates is None else candidates, config).double()
 
 
 def make_batch(method: PaPi, epoch: int, step: int, size: int = 8) -> Batch:
     random = torch.Generator().manual_seed(100 * epoch + step)
     index = torch.randperm(N, generator=random)[:size]
-    views = tuple(torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.views)
+    views = tuple(
+        torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.config.view_names
+    )
     return Batch(index, views, method.candidates[index])
 
 
@@ -385,8 +387,8 @@ class TestVariants:
         ("views", "names"), [("SW", ("weak", "strong")), ("SS", ("strong", "strong")), ("WW", ("weak", "weak"))]
     )
     def test_compositions(self, views: str, names: tuple[str, ...]) -> None:
-        assert make_method(PaPiConfig(views=views)).views == names  # type: ignore[arg-type]
-        assert make_method(PaPiConfig(views=views, alignment=False)).views == names[:1]  # type: ignore[arg-type]
+        assert make_method(PaPiConfig(views=views)).config.view_names == names  # type: ignore[arg-type]
+        assert make_method(PaPiConfig(views=views, alignment=False)).config.view_names == names[:1]  # type: ignore[arg-type]
 
 
 class TestInvariants:

@@ -11,7 +11,7 @@ from torch import Tensor
 from papi.errors import UserError
 from papi.methods.losses import info_nce, supervised_contrastive
 from papi.methods.pico import PiCO, PiCOConfig
-from papi.methods.state import Confidence, Prototypes
+from papi.methods.state import DenseConfidence, Prototypes
 from papi.networks import Network, build
 from papi.types import Batch, Progress, StepOutput
 
@@ -37,7 +37,7 @@ class TestGoldenValues:
     def test_confidence_update(self) -> None:
         prototypes = Prototypes(4, 2)
         prototypes.value = angles(0, 90, 180, 270)
-        confidence = Confidence(Y)
+        confidence = DenseConfidence(Y)
         belief = make_method(PiCOConfig()).belief(R0, prototypes.scores(self.query), Y, Y)
         confidence.average(torch.arange(3), belief, 0.95)
         close(confidence.value, [[0.525, 0, 0.475, 0], [0.2375, 0.2875, 0.2375, 0.2375], [0, 1, 0, 0]])
@@ -75,15 +75,17 @@ def make_truth(candidates: Tensor) -> Tensor:
 def make_method(config: PiCOConfig, seed: int = 0) -> PiCO:
     torch.manual_seed(seed)
     candidates = make_candidates()
-    truth = {"truth": make_truth(candidates)} if PiCO.needs_truth(config) else {}
-    network = build("small", CHANNELS, K, project=PiCO.projects(config))
+    truth = {"truth": make_truth(candidates)} if config.needs_truth else {}
+    network = build("small", (CHANNELS, SIZE, SIZE), K, project=config.needs_projector)
     return PiCO(network, candidates, config, **truth).double()
 
 
 def make_batch(method: PiCO, epoch: int, step: int, size: int = 8) -> Batch:
     random = torch.Generator().manual_seed(100 * epoch + step)
     index = torch.randperm(N, generator=random)[:size]
-    views = tuple(torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.views)
+    views = tuple(
+        torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.config.view_names
+    )
     return Batch(index, views, method.candidates[index])
 
 
@@ -256,8 +258,8 @@ class TestPasses:
 
 class TestOracle:
     def test_only_with_true_positives(self) -> None:
-        assert PiCO.needs_truth(PiCOConfig(positives="truth"))
-        assert not PiCO.needs_truth(PiCOConfig(guidance="classifier"))
+        assert PiCOConfig(positives="truth").needs_truth
+        assert not PiCOConfig(guidance="classifier").needs_truth
         assert make_method(PiCOConfig()).truth is None
 
     def test_true_labels_are_not_saved(self) -> None:

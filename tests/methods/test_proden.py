@@ -78,5 +78,5 @@ def test_extreme_logits() -> None:
 
 
 def test_views() -> None:
-    assert scripted(PRODEN)[0].views == ("weak",)
-    assert scripted(PRODEN, view="plain")[0].views == ("plain",)
+    assert scripted(PRODEN)[0].config.view_names == ("weak",)
+    assert scripted(PRODEN, view="plain")[0].config.view_names == ("plain",)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from papi.methods.state import Confidence, FeatureQueue, MomentumCopy, Neighbours, Prototypes
+from papi.methods.state import DenseConfidence, FeatureQueue, MomentumCopy, Neighbours, Prototypes
 
 
 def unit_rows(count: int, dimensions: int = 3, seed: int = 0) -> Tensor:
@@ -18,10 +18,10 @@ class TestConfidence:
 
     def test_starts_uniform_over_the_candidates(self) -> None:
         expected = torch.tensor([[0.5, 0, 0.5, 0], [0.25, 0.25, 0.25, 0.25], [0, 1, 0, 0]])
-        torch.testing.assert_close(Confidence(self.mask).value, expected)
+        torch.testing.assert_close(DenseConfidence(self.mask).value, expected)
 
     def test_what_was_read_does_not_change_with_an_update(self) -> None:
-        confidence = Confidence(self.mask)
+        confidence = DenseConfidence(self.mask)
         index = torch.tensor([1])
         before = confidence[index]
         confidence.replace(index, torch.tensor([[1.0, 0, 0, 0]]))
@@ -29,10 +29,10 @@ class TestConfidence:
         torch.testing.assert_close(confidence[index], torch.tensor([[1.0, 0, 0, 0]]))
 
     def test_average_touches_only_the_batch(self) -> None:
-        confidence = Confidence(self.mask)
+        confidence = DenseConfidence(self.mask)
         confidence.average(torch.tensor([0]), torch.tensor([[1, 0, 0, 0]]), 0.5)
         torch.testing.assert_close(confidence.value[0], torch.tensor([0.75, 0, 0.25, 0]))
-        torch.testing.assert_close(confidence.value[1:], Confidence(self.mask).value[1:])
+        torch.testing.assert_close(confidence.value[1:], DenseConfidence(self.mask).value[1:])
 
 
 class TestPrototypes:
@@ -192,7 +192,13 @@ class TestNeighbours:
 
 def test_everything_is_in_the_state_dict() -> None:
     mask = torch.ones(6, 2, dtype=torch.bool)
-    memories = [Confidence(mask), Prototypes(2, 3), FeatureQueue(5, 3), Neighbours(6, 2), MomentumCopy(nn.Linear(2, 2))]
+    memories = [
+        DenseConfidence(mask),
+        Prototypes(2, 3),
+        FeatureQueue(5, 3),
+        Neighbours(6, 2),
+        MomentumCopy(nn.Linear(2, 2)),
+    ]
     for memory in memories:
         kept = set(memory.state_dict())
         assert kept == {name for name, _ in [*memory.named_buffers(), *memory.named_parameters()]}

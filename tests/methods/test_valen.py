@@ -42,7 +42,7 @@ def make_candidates() -> Tensor:
 def make_method(seed: int = 0, **options: Any) -> VALEN:
     torch.manual_seed(seed)
     config = VALENConfig(**{"warmup_epochs": WARM} | options)
-    network = build("small", SHAPE[0], K, project=VALEN.projects(config))
+    network = build("small", SHAPE, K, project=config.needs_projector)
     return VALEN(network, make_candidates(), config, shape=SHAPE).double()
 
 
@@ -348,9 +348,9 @@ def test_goes_on_bit_by_bit_after_a_save(pause: tuple[int, int]) -> None:
 
 
 def test_options() -> None:
-    assert VALEN.needs_shape(VALENConfig())
-    assert not VALEN.needs_truth(VALENConfig())
-    assert make_method().views == ("weak",)
-    assert make_method(view="plain").views == ("plain",)
+    assert VALENConfig().needs_shape
+    assert not VALENConfig().needs_truth
+    assert make_method().config.view_names == ("weak",)
+    assert make_method(view="plain").config.view_names == ("plain",)
     with pytest.raises(UserError, match="warmup_epochs must be 0 or more; got -1"):
         VALENConfig(warmup_epochs=-1)

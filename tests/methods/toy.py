@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from papi.methods import Method
+from papi.methods.base import Method
 from papi.networks import Network, Output, build
 from papi.types import Batch, Progress
 
@@ -47,7 +47,7 @@ def scripted(kind: type[Method], *logits: Tensor, candidates: Tensor = Y, **opti
     """A method that will see these logits, and the batch of all samples."""
     method = kind(Scripted(*logits), candidates, kind.Config(**options))  # type: ignore[arg-type]
     images = torch.zeros(len(candidates), CHANNELS, SIZE, SIZE)
-    return method, Batch(torch.arange(len(candidates)), (images,) * len(method.views), candidates)
+    return method, Batch(torch.arange(len(candidates)), (images,) * len(method.config.view_names), candidates)
 
 
 def extremes() -> tuple[Tensor, Tensor]:
@@ -67,13 +67,15 @@ def make_candidates() -> Tensor:
 
 def make_network() -> Network:
     torch.manual_seed(0)
-    return build("small", CHANNELS, K, project=False).double()
+    return build("small", (CHANNELS, SIZE, SIZE), K, project=False).double()
 
 
 def make_batch(method: Method, epoch: int, step: int, size: int = 8) -> Batch:
     random = torch.Generator().manual_seed(100 * epoch + step)
     index = torch.randperm(N, generator=random)[:size]
-    views = tuple(torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.views)
+    views = tuple(
+        torch.randn(size, CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64) for _ in method.config.view_names
+    )
     return Batch(index, views, method.candidates[index])
 
 

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from papi.report import comparison_page, read_run, run_page
-from papi.report.comparison import accuracy_by_flip_rate, standings
 from papi.report.tables import choices
 from papi.runs.folder import RunFolder
-from run_folders import AWKWARD
+from papi.runs.schema import Sets
+from run_folders import AWKWARD, summary_of
 
 Make = Callable[..., RunFolder]
 
@@ -43,11 +45,10 @@ def test_every_section_of_a_run(make_run: Make) -> None:
 
 def test_the_rule_that_picked_the_epoch_is_marked(make_run: Make) -> None:
     folder = make_run()
-    judged = [row | {"covering_rate": rate} for row, rate in zip(folder.read_rows(), (0.5, 0.9, 0.7), strict=True)]
-    folder.write_rows(judged)
-    record = folder.read_config()
-    assert record is not None
-    folder.write_config(record | {"config": record["config"] | {"select": "covering-rate"}})
+    rates = (0.5, 0.9, 0.7)
+    folder.write_rows([replace(row, covering_rate=r) for row, r in zip(folder.read_rows(), rates, strict=True)])
+    record = folder.begun()
+    folder.write_record(replace(record, config=record.config | {"select": "covering-rate"}))
     rules = {choice.rule: (choice.epoch, choice.value) for choice in choices(read_run(folder.path))}
     marked = [rule for rule in rules if rule.endswith("(what this page reports)")]
     assert len(marked) == 1
@@ -106,7 +107,7 @@ def test_many_classes_stay_readable(make_run: Make) -> None:
 def test_a_comparison_marks_the_best_and_shows_where_they_differ(make_run: Make) -> None:
     a = make_run("good", wrong=0.05)
     b = make_run("bad", method="proden", seed=1, wrong=0.5)
-    b.write_summary((b.read_summary() or {}) | {"test_accuracy": 0.6})
+    b.write_summary(replace(summary_of(b), test_accuracy=0.6))
     page = comparison_page([read_run(a.path), read_run(b.path)])
     assert re.search(r'class="best">80.0%', page)
     assert not re.search(r'class="best">60.0%', page)
@@ -119,26 +120,50 @@ def test_a_comparison_marks_the_best_and_shows_where_they_differ(make_run: Make)
 
 def test_accuracy_against_flip_rate_needs_two(make_run: Make) -> None:
     a, b = make_run("a"), make_run("b")
-    b.write_summary((b.read_summary() or {}) | {"flip_rate": 0.1, "test_accuracy": 0.9})
+    b.write_summary(replace(summary_of(b), flip_rate=0.1, test_accuracy=0.9))
     page = comparison_page([read_run(a.path), read_run(b.path)])
     assert "plot-flip" in page
     assert "They were given 2 tasks" in page
 
 
-def test_sets_without_a_flip_rate_are_not_on_that_curve(make_run: Make) -> None:
-    runs = [make_run(name) for name in "abc"]
-    for run, rate, accuracy in zip(runs, (0.5, 0.1, 0.5), (0.8, 0.9, 0.4), strict=True):
-        run.write_summary((run.read_summary() or {}) | {"flip_rate": rate, "test_accuracy": accuracy})
-    record = runs[2].read_config() or {}
-    record["config"]["candidates"]["kind"] = "instance-dependent"
-    runs[2].write_config(record)
-    (curve,) = accuracy_by_flip_rate(standings([read_run(run.path) for run in runs])[1])
-    assert (curve.x, curve.y) == ([0.1, 0.5], [0.9, 0.8])
-
-
 def test_runs_with_other_candidates_are_not_set_against_each_other(make_run: Make) -> None:
     a, b = make_run("a"), make_run("b")
     candidates = ~np.eye(4, dtype=bool)[np.arange(120) % 4]
-    b.write_arrays(b.candidates_file, {"candidates": candidates})
+    b.write_sets(Sets(candidates=candidates))
     page = comparison_page([read_run(a.path), read_run(b.path)])
     assert "No two of these runs were given the same candidates" in page
+
+
+def test_problems_of_every_run_are_on_the_comparison(make_run: Make) -> None:
+    a, b = make_run("a"), make_run("b")
+    b.summary_file.unlink()
+    a.metrics_file.write_text("{")
+    page = comparison_page([read_run(a.path), read_run(b.path)])
+    assert "ends in the middle of a line" in page
+    assert "This run has not finished" in page
+    assert ">unfinished<" in page
+
+
+def test_where_calibration_was_measured(make_run: Make) -> None:
+    folder = make_run()
+    note = "Measured on the training images"
+    assert note not in run_page(read_run(folder.path))
+    folder.write_arrays(replace(folder.read_arrays(), test_probabilities=None))
+    assert note in run_page(read_run(folder.path))
+
+
+def test_characters_that_no_page_can_hold(make_run: Make, tmp_path: Path) -> None:
+    """Controls, and the surrogates that stand for bytes of a name that is no UTF-8."""
+    folder = make_run("whole")
+    record = folder.begun()
+    folder.write_record(replace(record, versions={"bell\x07": "\ud800 alone"}))
+    moved = folder.path.rename(tmp_path / "run \udcff")
+    page = run_page(read_run(moved))
+    assert page.encode()
+    assert "run \ufffd" in page
+    assert "bell\ufffd \ufffd alone" in page
+
+
+def test_a_page_of_one_photograph_with_colours(make_run: Make) -> None:
+    page = run_page(read_run(make_run(images=8, tests=4, side=80, channels=3).path))
+    assert "data:image/jpeg" in page

@@ -15,9 +15,10 @@ import torch
 from command import papi_exit_code
 from papi import train as run
 from papi.errors import UserError
-from papi.runs import decisions
-from papi.runs.decisions import Decisions, fixed_folder, read_decisions, train_with
+from papi.runs.decisions import Decisions, fixed_folder, read_decisions
 from papi.runs.folder import RunFolder
+from papi.runs.parent import read_parent
+from papi.train import train_on
 from papi.training import engine
 
 CLASSES = ("ant", "bee", "cat")
@@ -144,24 +145,24 @@ def test_it_starts_from_its_parent(toy_npz: Path, tmp_path: Path, method: str, m
     original = engine.fit
     monkeypatch.setattr(engine, "fit", watched)
     file = table(tmp_path, truth(toy_npz))
-    events = list(train_with(parent, file, tmp_path / "child"))
+    events = list(train_on(parent, file, tmp_path / "child"))
     assert isinstance(events[-1], run.Finished)
     before, state = RunFolder(parent), seen["state"]
-    for name, value in decisions.read_parent(parent).weights.items():
+    for name, value in read_parent(parent).weights.items():
         torch.testing.assert_close(state[f"network.{name}"], value, rtol=0, atol=0)
-    arrays = before.read_arrays(before.arrays_file)
-    if "prototypes" in arrays:
-        np.testing.assert_array_equal(state["prototypes.value"], arrays["prototypes"])
+    arrays = before.read_arrays()
+    if arrays.prototypes is not None:
+        np.testing.assert_array_equal(state["prototypes.value"], arrays.prototypes)
     if "confidence.value" in state:
         confidence = state["confidence.value"].numpy()
-        np.testing.assert_array_equal(confidence[20:], arrays["confidence"][20:])
+        np.testing.assert_array_equal(confidence[20:], arrays.confidence[20:])
         assert confidence[:20].max(1).tolist() == [1] * 20
-    sets = RunFolder(tmp_path / "child").read_arrays(tmp_path / "child" / "candidates.npz")["candidates"]
+    sets = RunFolder(tmp_path / "child").read_sets().candidates
     with np.load(toy_npz) as data:
         assert sets[:20].argmax(1).tolist() == data["labels"][:20].tolist()
     assert sets[:20].sum() == 20
-    np.testing.assert_array_equal(sets[20:], before.read_arrays(before.candidates_file)["candidates"][20:])
-    options = (RunFolder(tmp_path / "child").read_config() or {})["identity"]["option"]
+    np.testing.assert_array_equal(sets[20:], before.read_sets().candidates[20:])
+    options = RunFolder(tmp_path / "child").begun().identity["option"]
     assert options.get("warmup_epochs", 0) == 0  # what it is for has been learned
 
 
@@ -170,12 +171,14 @@ def test_from_the_command_line(parent: Path, toy_npz: Path, capsys: pytest.Captu
     assert papi_exit_code("labels", parent, "--fix", file) == 0
     said = capsys.readouterr().out
     child = parent.with_name("parent-fixed")
-    assert "goes on from" in said
-    record = RunFolder(child).read_config()
+    assert parent.name in said
+    record = RunFolder(child).read_record()
     assert record is not None
-    assert record["parent"] == {"folder": str(parent), "model": hashlib.sha256(model(parent)).hexdigest()}
-    assert record["identity"]["parent"] == record["parent"]["model"]
-    assert (record["config"]["epochs"], record["config"]["seed"]) == (1, 0)
+    assert record.parent is not None
+    assert record.parent.folder == str(parent)
+    assert record.parent.model == hashlib.sha256(model(parent)).hexdigest()
+    assert record.identity["parent"] == record.parent.model
+    assert (record.config["epochs"], record.config["seed"]) == (1, 0)
     with (child / "labels.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     with np.load(toy_npz) as data:
@@ -194,29 +197,29 @@ def test_from_the_command_line(parent: Path, toy_npz: Path, capsys: pytest.Captu
 @pytest.mark.parametrize("steps", [1, 5, 7])
 def test_stopped_and_continued_equals_uninterrupted(parent: Path, toy_npz: Path, tmp_path: Path, steps: int) -> None:
     file = table(tmp_path, truth(toy_npz))
-    list(train_with(parent, file, tmp_path / "whole", epochs=2))
-    stopped = list(train_with(parent, file, tmp_path / "parts", epochs=2, stop_requested=stop_after(steps)))
+    list(train_on(parent, file, tmp_path / "whole", epochs=2))
+    stopped = list(train_on(parent, file, tmp_path / "parts", epochs=2, stop_requested=stop_after(steps)))
     assert isinstance(stopped[-1], run.Stopped)
-    assert isinstance(list(train_with(parent, file, tmp_path / "parts", epochs=2))[-1], run.Finished)
+    assert isinstance(list(train_on(parent, file, tmp_path / "parts", epochs=2))[-1], run.Finished)
     assert model(tmp_path / "whole") == model(tmp_path / "parts")
 
 
 def test_the_parent_is_part_of_what_a_run_is(parent: Path, toy_npz: Path, tmp_path: Path) -> None:
     file = table(tmp_path, truth(toy_npz))
-    list(train_with(parent, file, tmp_path / "child"))
+    list(train_on(parent, file, tmp_path / "child"))
     other = train(toy_npz, tmp_path / "other", "--optim.lr", "0.01")
     with pytest.raises(UserError, match=r"holds another run: .*parent is [0-9a-f]{64} here and [0-9a-f]{64} there"):
-        list(train_with(other, file, tmp_path / "child"))
+        list(train_on(other, file, tmp_path / "child"))
     with pytest.raises(UserError, match="holds another run: data_hash"):
-        list(train_with(parent, table(tmp_path, truth(toy_npz, 19)), tmp_path / "child"))
+        list(train_on(parent, table(tmp_path, truth(toy_npz, 19)), tmp_path / "child"))
 
 
 def test_a_label_outside_the_candidates_is_taken_and_told(parent: Path, toy_npz: Path, tmp_path: Path) -> None:
-    sets = RunFolder(parent).read_arrays(parent / "candidates.npz")["candidates"]
+    sets = RunFolder(parent).read_sets().candidates
     image = int(np.flatnonzero(~sets.all(1))[0])
     outside = int(np.flatnonzero(~sets[image])[0])
     file = table(tmp_path, f"index,label\n{image},bar {outside}\n")
-    started = next(iter(train_with(parent, file, tmp_path / "child")))
+    started = next(iter(train_on(parent, file, tmp_path / "child")))
     assert isinstance(started, run.Started)
     assert started.problems == ("1 of 1 decisions are for a label that was not among the candidates.",)
 
@@ -228,7 +231,7 @@ def test_a_label_outside_the_candidates_is_taken_and_told(parent: Path, toy_npz:
         (("--fix", "bad.csv"), "bad.csv, line 2: there is no label 'x'"),
         (("--fix", "bad.csv", "--out", "new.csv"), "looks like a file"),
         (("--fix", "bad.csv", "--epochs", "0"), "--epochs must be 1 or more"),
-        (("--epochs", "3"), "give decisions with --fix"),
+        (("--epochs", "3"), "--fix"),
     ],
 )
 def test_mistakes_write_nothing(
@@ -251,11 +254,11 @@ def test_runs_that_cannot_be_gone_on_from(parent: Path, toy_npz: Path, tmp_path:
     (parent / "config.json").write_text(json.dumps(record))
     file = table(tmp_path, truth(toy_npz))
     with pytest.raises(UserError, match="holds no finished run"):
-        list(train_with(tmp_path / "nowhere", file, tmp_path / "child"))
+        list(train_on(tmp_path / "nowhere", file, tmp_path / "child"))
     with np.load(toy_npz) as arrays:
         changed = dict(arrays)
     changed["images"] = changed["images"][::-1]
     np.savez(tmp_path / "changed.npz", **changed)
     with pytest.raises(UserError, match="have changed since it was trained"):
-        list(train_with(parent, file, tmp_path / "child"))
+        list(train_on(parent, file, tmp_path / "child"))
     assert not (tmp_path / "child").exists()

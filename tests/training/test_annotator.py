@@ -11,9 +11,8 @@ from papi.config import CandidatesConfig, RunConfig
 from papi.data.candidates import frequent_pairs, instance_probabilities, statistics
 from papi.data.dataset import Dataset
 from papi.errors import UserError
-from papi.setup.data import candidate_sets, load_dataset, settled
-from papi.setup.settings import complete
-from papi.train import Stopped, train
+from papi.setup.data import candidate_sets, load_dataset
+from papi.train import Stopped, settings_for, train
 from papi.training import annotator
 from papi.training.annotator import annotator_logits
 
@@ -95,11 +94,11 @@ def test_sets_from_a_config(toy_npz: Path, rule: str) -> None:
     sets = CandidatesConfig(kind="instance-dependent", annotator_epochs=2, rule=rule)  # type: ignore[arg-type]
     config = RunConfig(data=str(toy_npz), candidates=sets, device="cpu")
     dataset = load_dataset(config)
-    made = candidate_sets(dataset, complete(settled(config, dataset)))
+    made = candidate_sets(dataset, settings_for(config, dataset))
     assert made is not None
     assert dataset.labels is not None
     assert made[np.arange(len(made)), dataset.labels].all()
-    again = candidate_sets(dataset, complete(settled(config, dataset)))
+    again = candidate_sets(dataset, settings_for(config, dataset))
     assert again is not None
     assert np.array_equal(made, again)
     if rule == "paper":

@@ -78,24 +78,24 @@ def test_a_calibrated_run(toy_dataset: Dataset, tmp_path: Path, share: float) ->
     )
     summaries = []
     for name, settings in (("calibrated", config), ("plain", replace(config, calibrate=False))):
-        *_, last = run.fit(toy_dataset, sets, settings, RunFolder(tmp_path / name))
+        *_, last = run.fit(toy_dataset, sets, run.settings_for(settings, toy_dataset), RunFolder(tmp_path / name))
         assert isinstance(last, run.Finished)
         summaries.append(last.summary)
     calibrated, plain = summaries
-    assert plain["temperature"] == 1
-    assert plain["calibration_error"] == plain["uncalibrated_error"] == calibrated["uncalibrated_error"]
+    assert plain.temperature == 1
+    assert plain.calibration_error == plain.uncalibrated_error == calibrated.uncalibrated_error
     models = [load(tmp_path / name) for name in ("calibrated", "plain")]
     probabilities, raw = (model.predict_proba(toy_dataset.test_samples) for model in models)
-    assert models[0].card.temperature == calibrated["temperature"]
-    assert calibration_error(probabilities, toy_dataset.test_labels) == pytest.approx(calibrated["calibration_error"])
-    np.testing.assert_allclose(probabilities, softmax(np.log(raw) / calibrated["temperature"]), atol=1e-5)
+    assert models[0].card.temperature == calibrated.temperature
+    assert calibration_error(probabilities, toy_dataset.test_labels) == pytest.approx(calibrated.calibration_error)
+    np.testing.assert_allclose(probabilities, softmax(np.log(raw) / calibrated.temperature), atol=1e-5)
     np.testing.assert_array_equal(probabilities.argmax(1), raw.argmax(1))
-    arrays = RunFolder(tmp_path / "calibrated").read_arrays(tmp_path / "calibrated" / "arrays.npz")
-    np.testing.assert_allclose(arrays["test_probabilities"], probabilities, atol=1e-6)
+    arrays = RunFolder(tmp_path / "calibrated").read_arrays()
+    np.testing.assert_allclose(arrays.test_probabilities, probabilities, atol=1e-6)
     if share:
-        held = arrays["held_out"]
+        held = arrays.held_out
         likelihoods = [candidate_likelihood(m.predict_proba(toy_dataset.samples[held]), sets[held]) for m in models]
         assert likelihoods[0] > likelihoods[1]
-        assert calibrated["temperature"] != 1
+        assert calibrated.temperature != 1
     else:
-        assert calibrated["temperature"] >= 1
+        assert calibrated.temperature >= 1

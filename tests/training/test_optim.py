@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from papi.config import OptimConfig
+from papi.config import OptimSettings
 from papi.training.optim import build_optimizer, learning_rate
 from papi.types import Progress
 
@@ -19,8 +19,16 @@ def config(
     schedule: Schedule = "constant",
     decay: Literal["all", "matrices"] = "all",
     momentum: float = 0.9,
-) -> OptimConfig:
-    return OptimConfig(optimizer, 0.1, momentum, True, 0.01, decay, schedule)
+) -> OptimSettings:
+    return OptimSettings(
+        optimizer=optimizer,
+        lr=0.1,
+        momentum=momentum,
+        nesterov=True,
+        weight_decay=0.01,
+        decay=decay,
+        schedule=schedule,
+    )
 
 
 def make_module() -> nn.Module:

@@ -9,16 +9,18 @@ import torch
 
 from command import papi_exit_code
 from papi import train as run
-from papi.config import RunConfig, differences, to_dict
+from papi.config import RunConfig, to_dict
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.data.loader import Loader
-from papi.data.views.features import normaliser, views_of
+from papi.data.views.choose import normaliser, views_of
 from papi.errors import UserError
-from papi.methods import METHODS, Method
+from papi.methods import METHODS
+from papi.methods.base import Method
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import build
 from papi.runs.folder import RunFolder
+from papi.runs.identity import differences
 from papi.setup.settings import complete
 from papi.training import engine
 from papi.training.engine import Snapshot
@@ -32,12 +34,12 @@ def train(data: Dataset, config: RunConfig = CONFIG, folder: Path | None = None,
     mask = generators.uniform(data.labels, len(data.class_names), 0.3, seed=0)
     asked = iter(range(10**9))
     target = None if folder is None else RunFolder(folder)
-    return list(run.fit(data, mask, config, target, lambda: next(asked) + 1 >= stop_after))
+    return list(run.fit(data, mask, run.settings_for(config, data), target, lambda: next(asked) + 1 >= stop_after))
 
 
 def small_papi(data: Dataset, half: torch.dtype | None) -> tuple[PaPi, Loader]:
     torch.manual_seed(0)
-    network = build("small", 1, len(data.class_names), project=True)
+    network = build("small", data.input_shape, len(data.class_names), project=True)
     network.autocast = half
     assert data.labels is not None
     mask = torch.from_numpy(generators.uniform(data.labels, len(data.class_names), 0.3, seed=0))
@@ -48,7 +50,7 @@ def small_papi(data: Dataset, half: torch.dtype | None) -> tuple[PaPi, Loader]:
         mask,
         views_of(data),
         normaliser(data.input_shape, data.mean, data.std, device),
-        method.views,
+        method.config.view_names,
         batch_size=32,
         seed=0,
     )
@@ -86,7 +88,9 @@ def test_losses_are_computed_in_float32(name: str, toy_dataset: Dataset, monkeyp
 def test_every_method_learns_in_bf16(name: str, toy_dataset: Dataset) -> None:
     """Rounded to 8 bits, losses of a short run stay within a few percent of those in float32."""
     config = replace(CONFIG, method=name, option=("queue=64",) if name == "pico" else ())
-    half, full = (train(toy_dataset, replace(config, precision=precision))[-1].method for precision in ("bf16", "fp32"))
+    half, full = (
+        train(toy_dataset, replace(config, precision=precision))[-1].trained.method for precision in ("bf16", "fp32")
+    )
     assert isinstance(half, Method)
     weights = [torch.cat([p.detach().flatten() for p in each.network.parameters()]) for each in (half, full)]
     assert torch.isfinite(weights[0]).all()
@@ -103,7 +107,7 @@ def test_a_run_in_bf16_goes_on_bit_equal(toy_dataset: Dataset, tmp_path: Path) -
 
 
 def fit(method: PaPi, loader: Loader, scaler: Any, resume: Any = None, stop_after: int = 10**9) -> list[engine.Event]:
-    settings = complete(CONFIG).optim
+    settings = complete(CONFIG, features=False, sets_given=False).optim
     asked = iter(range(10**9))
     return list(
         engine.fit(
@@ -112,7 +116,7 @@ def fit(method: PaPi, loader: Loader, scaler: Any, resume: Any = None, stop_afte
             build_optimizer(method, settings),
             learning_rate(settings),
             epochs=2,
-            evaluate=lambda _: {},
+            evaluate=lambda _: engine.Measured(),
             scaler=scaler,
             resume=resume,
             stop_requested=lambda: next(asked) + 1 >= stop_after,
@@ -170,7 +174,9 @@ def test_compiling_needs_a_compiler(toy_dataset: Dataset, monkeypatch: pytest.Mo
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
 def test_a_compiled_encoder_gives_the_same_up_to_rounding(toy_dataset: Dataset) -> None:
     config = replace(CONFIG, precision="fp32", epochs=1)
-    compiled, plain = (train(toy_dataset, replace(config, compile=c))[-1].method.state_dict() for c in (True, False))
+    compiled, plain = (
+        train(toy_dataset, replace(config, compile=c))[-1].trained.method.state_dict() for c in (True, False)
+    )
     assert list(compiled) == list(plain)
     for name, value in plain.items():
         torch.testing.assert_close(compiled[name], value, rtol=1e-3, atol=1e-4)

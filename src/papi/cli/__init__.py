@@ -1,63 +1,108 @@
-"""The command `papi`. Only this package writes to the terminal; torch is loaded when a command needs it."""
+"""The command `papi`: one module for each command, loaded when the command is called.
+
+Only this package writes to the terminal. It may import everything else. The help of a command must appear at once, so
+no module here loads torch before the arguments are known to be right.
+"""
 
 import io
 import os
 import re
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from papi import __version__
-from papi.cli.bench import bench
-from papi.cli.check import check
-from papi.cli.compare import compare
-from papi.cli.datasets import datasets
-from papi.cli.doctor import doctor
-from papi.cli.evaluate import evaluate
-from papi.cli.export import export
-from papi.cli.labels import labels
-from papi.cli.methods import methods
-from papi.cli.predict import predict
-from papi.cli.report import report
 from papi.cli.terminal import printable, process
-from papi.cli.train import train
-from papi.cli.watch import watch
 from papi.errors import UserError
 
-app = App(
-    name="papi",
-    version=__version__,
-    help="""Learn image classifiers from ambiguous labels: each training image has several possible labels.
+_SECTIONS = {
+    "Train": {
+        "train": """Train a classifier from candidate labels.
 
-    Start with `papi train`: it needs no data and no GPU, and takes about two minutes.""",
-)
-app.command(train)
-app.command(evaluate)
-app.command(compare)
-app.command(labels)
-app.command(predict)
-app.command(export)
-app.command(report)
-app.command(watch)
-app.command(bench)
-app.command(methods)
-app.command(datasets)
-app.command(check)
-app.command(doctor)
+            Without options, it trains PaPi on 10,000 small images of clothes that come with the package. Each image
+            has its true label and every wrong label with probability 1/2. This takes about two minutes on two cores.
+            To continue a run that was stopped, give the same command again.
+
+            `papi train --help-all` also shows the expert options.""",
+        "check": """Read data and candidate labels without training, and report every problem with its file and line.
+
+            The exit code is 0 if there are no problems and 2 if there are any.""",
+        "methods": "List the methods, or describe one method and its options.",
+        "datasets": "List the known datasets and whether they are on this machine; download them.",
+    },
+    "Look at a run": {
+        "watch": "Draw the curves of a run in the terminal until training ends. Ctrl-C stops watching, not the run.",
+        "report": """Write an HTML report on one run, or a comparison of several runs.
+
+            The report is a single file and works offline. Unfinished runs can be reported, too. In the report on one
+            run you can decide the labels of doubtful images.""",
+        "labels": """Write the resolved label of every training image, its confidence, and a ranking of doubtful images.
+
+            With `--fix`, training continues in a new folder with your decisions: the label you chose becomes the only
+            candidate of its image. The new run's labels are written at the end. If it was stopped, give the same
+            command again to continue.""",
+        "evaluate": "Measure a trained model on test images: accuracy of each class and the most frequent confusions.",
+        "doctor": """Check every file of a run folder and say how to repair what is damaged. Nothing is changed.
+
+            The exit code is 0 if all is well, 1 if something is damaged or missing, and 2 if there is no run.""",
+    },
+    "Use a model": {
+        "predict": """Classify new images: the label, its probability, and the runners-up.
+
+            Images are read as they are needed, so there may be any number of them. Files that cannot be read are
+            listed at the end. The exit code is 0 if anything was predicted.""",
+        "export": """Export a trained model as a single file that maps batches of raw images to probabilities.
+
+            The exported file is checked against the model before it is kept.""",
+    },
+    "Compare": {
+        "compare": """Rank runs by how well they predict the candidate labels of held-out samples.
+
+            Train with `--data.holdout 0.1` to hold samples out. True labels are not needed; where test accuracy is
+            known, it is shown, too.""",
+        "bench": """Run an experiment of the paper or one of ours, and show its tables and figures.
+
+            Each cell of the grid is a `papi train` in its own folder. Finished cells are never trained again, so the
+            same command continues a grid that was stopped or killed. Start with `papi bench --list`.""",
+    },
+}
 
 
-def main() -> None:
-    """Run a command. A person's mistake, and a disk or a memory that is full, ends in one sentence and exit code 2."""
+def _make_app() -> App:
+    made = App(
+        name="papi",
+        version=__version__,
+        help="""Learn image classifiers from ambiguous labels: each training image has several candidate labels.
+
+        Start with `papi train`: it needs no data and no GPU, and takes about two minutes.""",
+    )
+    for place, (title, commands) in enumerate(_SECTIONS.items()):
+        group = Group(title, sort_key=place)
+        for order, (name, text) in enumerate(commands.items()):
+            made.command(f"papi.cli.{name}:{name}", name=name, help=text, group=group, sort_key=order)
+    made["--help"].group = made["--version"].group = Group("Options", sort_key=len(_SECTIONS))
+    return made
+
+
+app = _make_app()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command, by default the one on the command line.
+
+    Bad input, a full disk or too little memory ends in one sentence and exit code 2.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows few characters shows ? for the rest
+            stream.reconfigure(errors="replace")  # a terminal with few characters shows ? for the rest
     try:
         try:
-            app()
+            app(arguments)
         finally:
-            sys.stdout.flush()  # here, where a reader who has gone is not an error
-    except BrokenPipeError:  # `papi … | head`: whoever reads has seen enough
+            sys.stdout.flush()  # here, where a reader that has gone is not an error
+    except BrokenPipeError:  # `papi … | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # as rich does
     except UserError as error:

@@ -2,7 +2,9 @@
 
 import shlex
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,13 +12,13 @@ from cyclopts import Group, Parameter
 from rich.table import Table
 
 from papi.cli.bench_progress import Board
+from papi.cli.options import SWITCH, WHOLE
 from papi.cli.terminal import make_console, printable
-from papi.config import WHOLE
 from papi.errors import UserError
 
 if TYPE_CHECKING:
     from papi.experiments.grid import Cell
-    from papi.experiments.rows import Results
+    from papi.experiments.results import Results
     from papi.experiments.suites import Scale, Suite
 
 _WHAT = Parameter(group=Group("What to show", sort_key=1))
@@ -24,137 +26,135 @@ _RUNS = Parameter(group=Group("Runs", sort_key=2))
 _WHERE = Parameter(group=Group("Where to train", sort_key=3))
 
 
+@dataclass(frozen=True)
+class Output:
+    """What to show of a suite."""
+
+    scale: Annotated[Literal["cpu", "paper"] | None, _WHAT] = None
+    """cpu: small network, 10,000 images, minutes a run. paper: the released settings, for GPUs. [default: cpu]"""
+    list_suites: Annotated[bool, _WHAT, SWITCH, Parameter(name="--list")] = False
+    """List all suites with their number of runs, how many are done, and the time the rest takes."""
+    dry_run: Annotated[bool, _WHAT, SWITCH] = False
+    """Print the command of every cell, as a comment where it is done, and train nothing."""
+    tables_only: Annotated[bool, _WHAT, SWITCH] = False
+    """Train nothing: show what is finished."""
+    format: Annotated[Literal["terminal", "markdown", "latex", "csv"], _WHAT] = "terminal"
+    """How tables are printed."""
+    figures: Annotated[Path | None, _WHAT] = None
+    """Save the figures of the suite in this folder, as SVG and PNG."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Where the runs of a grid are kept, and where and how many at a time they are trained."""
+
+    out: Annotated[Path, _RUNS] = Path("runs/bench")
+    """Folder of the runs. Finished runs in it are found by their settings, whatever their folders are called."""
+    data_dir: Annotated[Path, _RUNS] = Path("data")
+    """Folder of the datasets."""
+    jobs: Annotated[int | None, _WHERE, WHOLE] = None
+    """Runs at a time. [default: 1 on this machine; on a cluster, as many as it takes]"""
+    threads: Annotated[int | None, _WHERE, WHOLE] = None
+    """CPU threads of each run. [default: the cores divided by the jobs; on a cluster 1]"""
+    device: Annotated[str, _WHERE] = "auto"
+    """cpu, cuda …, as for `papi train`."""
+    backend: Annotated[Literal["local", "dask", "ray"], _WHERE] = "local"
+    """local, or an existing cluster whose machines see the same folders: dask, ray."""
+    address: Annotated[str | None, _WHERE] = None
+    """The address of the cluster's scheduler."""
+
+    def __post_init__(self) -> None:
+        for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
+            if number is not None and number < 1:
+                raise UserError(f"{name} must be 1 or more; got {number}.")
+
+
+_OUTPUT, _TRAINING = Output(), Training()
+
+
 def bench(
     suite: str | None = None,
     /,
     *,
-    scale: Annotated[Literal["cpu", "paper"] | None, _WHAT] = None,
-    list_suites: Annotated[bool, _WHAT, Parameter(name="--list", negative="")] = False,
-    dry_run: Annotated[bool, _WHAT, Parameter(negative="")] = False,
-    tables_only: Annotated[bool, _WHAT, Parameter(negative="")] = False,
-    format: Annotated[Literal["terminal", "markdown", "latex", "csv"], _WHAT] = "terminal",
-    write: Annotated[Path | None, _WHAT] = None,
-    out: Annotated[Path, _RUNS] = Path("runs/bench"),
-    adopt: Annotated[tuple[Path, ...], _RUNS, Parameter(negative="", consume_multiple=True)] = (),
-    rows: Annotated[Path, _RUNS] = Path("docs/results"),
-    commit: Annotated[str | None, _RUNS] = None,
-    data_dir: Annotated[Path, _RUNS] = Path("data"),
-    jobs: Annotated[int | None, _WHERE, WHOLE] = None,
-    threads: Annotated[int | None, _WHERE, WHOLE] = None,
-    device: Annotated[str, _WHERE] = "auto",
-    backend: Annotated[Literal["local", "dask", "ray"], _WHERE] = "local",
-    address: Annotated[str | None, _WHERE] = None,
+    output: Annotated[Output, Parameter(name="*")] = _OUTPUT,
+    training: Annotated[Training, Parameter(name="*")] = _TRAINING,
 ) -> None:
-    """Run an experiment of the paper, or of ours: all its methods, tasks and seeds, then its tables and figures.
-
-    Each cell is a `papi train` in a folder of its own. Finished cells are never trained again, so the same command
-    continues a grid that was stopped or killed. Start with `papi bench --list`.
+    """Run an experiment of the paper or one of ours, and show its tables and figures.
 
     Parameters
     ----------
     suite
-        The experiment; `all`; or `package.module:SUITE` for one of your own.
-    scale
-        cpu: small network, 10,000 images, minutes a run. paper: the released settings, for GPUs. [default: cpu]
-    list_suites
-        Show all suites with their runs, the time they take here, and what is done.
-    dry_run
-        Print the command of every cell, as a comment where it is done, and train nothing.
-    tables_only
-        Train nothing: show what is finished.
-    format
-        How tables are printed.
-    write
-        Put tables and figures into this page (docs/results.md), and the results they are made from into --rows.
-    out
-        Folder in which the runs lie.
-    adopt
-        Folders with finished runs made elsewhere: those with the settings of a cell count as it.
-    rows
-        Folder of results that are kept without their runs (*.jsonl): they count as done.
-    commit
-        The revision that adopted runs were made with, for the record.
-    data_dir
-        Folder in which datasets lie.
-    jobs
-        Runs at a time. [default: 1 on this machine; on a cluster, as many as it takes]
-    threads
-        CPU threads of each run. [default: the cores divided by the jobs; on a cluster 1]
-    device
-        cpu, cuda …, as for `papi train`.
-    backend
-        local, or an existing cluster whose machines see the same folders: dask, ray.
-    address
-        Where the scheduler of the cluster is.
+        The name of an experiment, `all`, or `package.module:SUITE` for one of your own.
     """
-    for name, number in (("--jobs", jobs), ("--threads", threads)):
-        if number is not None and number < 1:
-            raise UserError(f"{name} must be 1 or more; got {number}.")
-    for folder in adopt:
-        if not folder.is_dir():
-            raise UserError(f"--adopt {folder} is not a folder.")
+    from papi.experiments import find_suites  # torch takes seconds to load: not before
+    from papi.experiments.results import read_runs
 
-    from papi.experiments import SUITES, find_suite  # torch takes seconds to load: not before
-    from papi.experiments import rows as kept
-    from papi.experiments.grid import make_cells
-
-    folders = {out: None} | dict.fromkeys(adopt, commit)
-    results = kept.collect(rows, folders)
-    if list_suites or suite is None:
-        _list(scale, results)
+    results = read_runs(training.out)
+    if output.list_suites or suite is None:
+        print_suites(output.scale, results)
         return
-    scale = scale or "cpu"
-    suites = list(SUITES[scale].values()) if suite == "all" else [find_suite(suite, scale)]
-    where = data_dir if dry_run else data_dir.resolve()  # other machines are in other folders
-    configs = [replace(config, data_dir=where, device=device) for each in suites for config in each.cells()]
-    cells = make_cells(configs, out, threads or _share(jobs, backend))
-    if dry_run:
-        for cell in cells:
-            command = shlex.join(["papi", "train", *cell.arguments, "--out", str(out / cell.folder.name)])
-            print(f"# done: {command}" if cell.key in results else command)
+    scale = output.scale or "cpu"
+    suites = find_suites(suite, scale)
+    if output.dry_run:
+        print_commands(suites, training, results)
         return
-    todo = [cell for cell in cells if cell.key not in results]
     complete = True
-    if todo and not tables_only:
-        complete = _train(todo, jobs or (1 if backend == "local" else None), backend, address)
-        results = kept.collect(rows, folders)
+    if not output.tables_only:
+        complete = train_missing(suites, training, results)
+        results = read_runs(training.out)
     for each in suites:
-        _show(each, scale, results, format)
-        if write is not None:
-            _write(each, scale, results, write, rows)
+        _print_tables(each, scale, results, output.format)
+        if output.figures is not None:
+            _save_figures(each, results, output.figures)
     if not complete:
         sys.exit(1)
 
 
-def _share(jobs: int | None, backend: str) -> int:
-    """Threads of each of so many runs."""
-    import joblib  # type: ignore[import-untyped]
+def print_commands(suites: "Sequence[Suite]", training: Training, results: "Results") -> None:
+    """The `papi train` command of every cell, as a comment where there is a result."""
+    for cell in _cells(suites, training, training.data_dir):
+        command = shlex.join(["papi", "train", *cell.arguments, "--out", str(training.out / cell.folder.name)])
+        print(f"# done: {command}" if cell.key in results else command)
 
-    return max(1, joblib.cpu_count() // (jobs or 1)) if backend == "local" else 1
 
+def train_missing(suites: "Sequence[Suite]", training: Training, results: "Results") -> bool:
+    """Train all cells without a result and show the progress. Returns whether every cell was finished.
 
-def _train(todo: "list[Cell]", jobs: int | None, backend: Literal["local", "dask", "ray"], address: str | None) -> bool:
-    """Train all cells with a table of how it goes; whether every one was finished."""
-    from papi.experiments import grid
+    A signal ends the process, once the runs have saved.
+    """
+    from papi.experiments.grid import Grid
 
+    todo = [cell for cell in _cells(suites, training, training.data_dir.resolve()) if cell.key not in results]
+    if not todo:
+        return True
     console = make_console()
     board = Board(todo)
-    with board.shown(console):
-        try:
-            for ended in grid.run(todo, jobs=jobs, backend=backend, address=address):
-                board.end(ended)
-        except KeyboardInterrupt:  # how a grid on a cluster stops
-            pass
-    stopped_by = grid.stop_signal()
-    if stopped_by is not None:
+    jobs = training.jobs or (1 if training.backend == "local" else None)
+    grid = Grid(jobs=jobs, backend=training.backend, address=training.address)
+    with board.shown(console), suppress(KeyboardInterrupt):  # how a grid on a cluster stops
+        for ended in grid.run(todo):
+            board.end(ended)
+    if grid.stopped_by is not None:
         console.print(f"Stopped with {len(board.finished())} of {len(todo)} cells trained. The same command continues.")
-        sys.exit(128 + stopped_by)
+        sys.exit(128 + grid.stopped_by)
     for ended in board.failed:
         console.print(f"Failed: {ended.cell.folder.name}: {printable(ended.error)}", soft_wrap=True)
     return not board.failed
 
 
-def _show(suite: "Suite", scale: "Scale", results: "Results", format: str) -> None:
+def _cells(suites: "Sequence[Suite]", training: Training, data_dir: Path) -> "list[Cell]":
+    """One cell for each different run. Machines of a cluster need an absolute `data_dir`."""
+    from joblib import cpu_count
+
+    from papi.experiments.grid import make_cells
+
+    share = max(1, cpu_count() // (training.jobs or 1)) if training.backend == "local" else 1
+    configs = [config for suite in suites for config in suite.cells()]
+    here = [replace(config, data_dir=data_dir, device=training.device) for config in configs]
+    return make_cells(here, training.out, training.threads or share)
+
+
+def _print_tables(suite: "Suite", scale: "Scale", results: "Results", format: str) -> None:
     from papi.experiments import rendering, tables
 
     if format == "csv":
@@ -173,18 +173,22 @@ def _show(suite: "Suite", scale: "Scale", results: "Results", format: str) -> No
     print("\n".join((rendering.markdown if format == "markdown" else rendering.latex)(sheet) for sheet in sheets))
 
 
-def _write(suite: "Suite", scale: "Scale", results: "Results", page: Path, rows: Path) -> None:
-    from papi.experiments import cells
-    from papi.experiments import page as pages
-    from papi.experiments.rows import write_rows
+def _save_figures(suite: "Suite", results: "Results", folder: Path) -> None:
+    """Figures without curves are left out. Standard output stays free for the tables."""
+    from papi.experiments.figures import save_all
 
-    name = suite.name if scale == "cpu" else f"{suite.name}-{scale}"
-    write_rows(rows / f"{name}.jsonl", {cells.key(config) for config in suite.cells()}, results)
-    pages.write(page, suite, scale, results)
+    console = make_console(stderr=True)
+    saved = save_all(suite, results, folder)
+    for _, file in saved:
+        console.print(f"{file} and {file.with_suffix('.png').name}", soft_wrap=True)
+    if len(saved) < len(suite.figures):
+        console.print(
+            f"{suite.name}: {len(suite.figures) - len(saved)} of {len(suite.figures)} figures have no run yet."
+        )
 
 
-def _list(scale: "Scale | None", results: "Results") -> None:
-    """Every suite, what is done of it, and how long the rest takes."""
+def print_suites(scale: "Scale | None", results: "Results") -> None:
+    """Every suite, how many of its runs are done, and how long the rest takes."""
     from papi.experiments import SUITES, cells
     from papi.experiments.estimate import GPU_FLOPS, gpu_hours, seconds_here
 

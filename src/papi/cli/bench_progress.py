@@ -19,7 +19,7 @@ SHOWN = 12  # running cells
 
 
 class Board:
-    """Looks at the folders of the cells, so that it sees those on other machines, too."""
+    """The state of all cells. It is read from their folders, so cells on other machines are seen as well."""
 
     def __init__(self, cells: "list[Cell]") -> None:
         self.cells = cells
@@ -29,6 +29,7 @@ class Board:
         self.console: Console | None = None
 
     def end(self, ended: "Ended") -> None:
+        """Take note of a cell that has ended, and log it where there is no terminal to draw on."""
         if ended.error and not ended.stopped:
             self.failed.append(ended)
         if self.console is not None and not self.console.is_terminal:  # a log gets a line a cell
@@ -37,16 +38,18 @@ class Board:
             self.console.print(f"{count} {ended.cell.folder.name}: {state}", soft_wrap=True)
 
     def share(self, cell: "Cell") -> float:
-        """How much of a cell is trained, by its epochs."""
+        """The share of a cell that is trained, counted in epochs."""
         try:
             return min(1.0, (cell.folder / "metrics.jsonl").read_bytes().count(b"\n") / cell.epochs)
         except OSError:
             return 0.0
 
     def finished(self) -> "list[Cell]":
+        """The cells that are trained to the end, by this grid or before it."""
         return [cell for cell in self.cells if (cell.folder / "summary.json").exists()]
 
     def running(self) -> "list[Cell]":
+        """The cells that have begun since this grid started and have not ended."""
         ended = {each.cell.key for each in self.failed} | {cell.key for cell in self.finished()}
         return [cell for cell in self.cells if cell.key not in ended and self._begun(cell)]
 
@@ -57,7 +60,7 @@ class Board:
             return False
 
     def seconds_left(self) -> float | None:
-        """From the work done since the start; None before there is any."""
+        """The time left, estimated from the work done since the start; None before there is any."""
         total = sum(cell.work for cell in self.cells) - sum(each.cell.work for each in self.failed)
         trained = float(sum(cell.work for cell in self.finished()))
         trained += sum(cell.work * self.share(cell) for cell in self.running())
@@ -77,6 +80,7 @@ class Board:
 
     @contextmanager
     def shown(self, console: Console) -> Iterator[None]:
+        """Draw the board in the terminal as long as this lasts; a log gets lines instead."""
         self.console = console
         if not console.is_terminal:
             console.print(f"{len(self.cells)} cells to train")

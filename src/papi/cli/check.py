@@ -1,66 +1,55 @@
-"""`papi check`: reads everything one would train on, trains nothing, and says what it found."""
+"""`papi check`: read everything one would train on, train nothing, and say what was found."""
 
 import dataclasses
 import shlex
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from papi.cli.options import DATA, WHOLE, config_options, option_name
 from papi.cli.terminal import make_console, printable
 from papi.config import CandidatesConfig, RunConfig
+from papi.data.candidates import frequent_pairs, require_useful, statistics
+from papi.data.dataset import Dataset
 from papi.errors import UserError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from papi.data.dataset import Dataset
+from papi.setup.data import load_dataset
 
 PAIRS = 10
 _CANDIDATES = CandidatesConfig()
 
 
+@config_options(experts=True)
 def check(
     data: str,
     /,
     *,
     candidates: CandidatesConfig = _CANDIDATES,
-    data_dir: Path = Path("data"),
-    size: Annotated[int | None, Parameter(name="--data.size")] = None,
+    data_dir: Annotated[Path, DATA] = Path("data"),
+    size: Annotated[int | None, DATA, WHOLE, Parameter(name="--data.size")] = None,
 ) -> None:
-    """Read data and candidate sets as `papi train` would, and report every problem with its file and line.
+    """Read data and candidate labels without training, and report every problem with its file and line.
 
     Parameters
     ----------
     data
         A folder of images, a file, or a dataset by name.
     data_dir
-        Folder in which datasets lie.
+        Folder of the datasets.
     size
-        Side in pixels to which images are brought.
+        Height and width of the images in pixels. [default: theirs if they share a small one, else 64]
     """
-    from papi.setup.data import load_dataset
-
     console = make_console()
     config = RunConfig(data=data, candidates=candidates, data_dir=data_dir, data_size=size, data_test_share=0)
     problems: list[str] = []
-    dataset = None
-    with _bar(console) as bar:
-        task = bar.add_task("reading", total=None)
-        try:
-            dataset = load_dataset(
-                config,
-                problems.append,
-                lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
-            )
-        except UserError as error:  # what makes it impossible to read on
-            problems.append(str(error))
+    dataset = _read(config, console, problems)
     if dataset is not None:
         describe(console, dataset)
         problems += _useless(dataset)
@@ -70,29 +59,41 @@ def check(
         console.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", style="bold")
         sys.exit(2)
     console.print("No problems found.", style="bold")
-    console.print(f"Next: papi train {shlex.join(_options(config))}", soft_wrap=True)
+    console.print(f"Next: papi train {shlex.join(_words(config))}", soft_wrap=True)
 
 
-def _options(config: RunConfig) -> list[str]:
-    """What to give `papi train` for the data and sets that were checked."""
+def _read(config: RunConfig, console: Console, problems: list[str]) -> Dataset | None:
+    """Read the data and collect problems; None if they cannot be read at all."""
+    with _bar(console) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def progress(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        try:
+            return load_dataset(config, problems.append, progress)
+        except UserError as error:
+            problems.append(str(error))
+            return None
+
+
+def _words(config: RunConfig) -> list[str]:
+    """Return what to give `papi train` for the data and sets that were checked."""
     default = RunConfig()
     words = ["--data", config.data]
-    if config.data_dir != default.data_dir:
-        words += ["--data-dir", str(config.data_dir)]
-    if config.data_size is not None:
-        words += ["--data.size", str(config.data_size)]
+    for name in ("data_dir", "data_size"):
+        if getattr(config, name) != getattr(default, name):
+            words += [option_name(name), str(getattr(config, name))]
     for field in dataclasses.fields(config.candidates):
         value = getattr(config.candidates, field.name)
         if value != getattr(default.candidates, field.name):
-            option = f"--candidates.{field.name.replace('_', '-')}"
+            option = option_name(f"candidates.{field.name}")
             words += [option] if value is True else [option, str(value)]
     return words
 
 
-def describe(console: Console, dataset: "Dataset") -> None:
-    """What there is: samples, classes, set sizes, and labels that occur together."""
-    from papi.data.candidates import frequent_pairs, statistics
-
+def describe(console: Console, dataset: Dataset) -> None:
+    """Show what is there: samples, classes, sizes of candidate sets, and labels that occur together."""
     tests = "" if dataset.test_samples is None else f" and {len(dataset.test_samples):,} for testing"
     shape = " x ".join(str(size) for size in dataset.input_shape)
     console.print(
@@ -111,16 +112,16 @@ def describe(console: Console, dataset: "Dataset") -> None:
         f"{found['full_sets']:.1%} have all"
     )
     if "true_label_present" in found:
-        console.print(f"{found['true_label_present']:.2%} of the sets hold the true label")
+        console.print(f"{found['true_label_present']:.2%} of the sets contain the true label")
     console.print(_sizes(dataset.candidates))
-    console.print(_classes(dataset))
-    pairs = Table("label", "and label", "together in", title="Labels that occur together most")
+    console.print(_classes(dataset, dataset.candidates))
+    pairs = Table("label", "and label", "together in", title="Labels that occur together most often")
     for first, second, count in frequent_pairs(dataset.candidates, dataset.class_names, PAIRS):
         pairs.add_row(Text(printable(first)), Text(printable(second)), f"{count:,} sets")
     console.print(pairs)
 
 
-def _sizes(candidates: "np.ndarray") -> Table:
+def _sizes(candidates: np.ndarray) -> Table:
     table = Table("candidates", "samples", title="Sizes of the candidate sets")
     counts = Counter(candidates.sum(1).tolist())
     for size, count in sorted(counts.items()):
@@ -128,20 +129,17 @@ def _sizes(candidates: "np.ndarray") -> Table:
     return table
 
 
-def _classes(dataset: "Dataset") -> Table:
-    assert dataset.candidates is not None
-    table = Table("class", "in so many sets", "alone in", "true label of", title="Classes")
-    alone = dataset.candidates[dataset.candidates.sum(1) == 1].sum(0)
+def _classes(dataset: Dataset, candidates: np.ndarray) -> Table:
+    table = Table("class", "number of sets", "only candidate in", "true label of", title="Classes")
+    alone = candidates[candidates.sum(1) == 1].sum(0)
     for k, name in enumerate(dataset.class_names):
         true = "–" if dataset.labels is None else f"{int((dataset.labels == k).sum()):,}"
-        table.add_row(Text(printable(name)), f"{int(dataset.candidates[:, k].sum()):,}", f"{int(alone[k]):,}", true)
+        table.add_row(Text(printable(name)), f"{int(candidates[:, k].sum()):,}", f"{int(alone[k]):,}", true)
     return table
 
 
-def _useless(dataset: "Dataset") -> list[str]:
-    """Sets from which nothing can be learnt."""
-    from papi.data.candidates import require_useful
-
+def _useless(dataset: Dataset) -> list[str]:
+    """Return a problem if nothing can be learned from the candidate sets."""
     if dataset.candidates is None:
         return []
     try:

@@ -3,18 +3,17 @@
 import shlex
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from papi.cli.options import SWITCH
 from papi.cli.terminal import make_console, printable
+from papi.report.criteria import Judged, Place, Regret, places, read_judged, regrets
+from papi.report.measures import CRITERIA
 
-if TYPE_CHECKING:
-    from papi.report.criteria import Judged, Place, Regret
-
-_HOLD_OUT = "Next: papi train … --data.holdout 0.1, to have samples to judge by"
+_HOLD_OUT = "Next: papi train … --data.holdout 0.1, to hold samples out"
 Criterion = Literal["covering-rate", "approximated-accuracy", "candidate-likelihood"]
 
 
@@ -23,36 +22,32 @@ def compare(
     /,
     *more: Path,
     by: Criterion = "covering-rate",
-    regret: Annotated[bool, Parameter(negative="")] = False,
+    regret: Annotated[bool, SWITCH] = False,
 ) -> None:
-    """Rank runs by how well they answer for samples held out, of which only the candidates are known.
-
-    Train with `--data.holdout 0.1` to have such samples. Test accuracy, where it is known, stands beside.
+    """Rank runs by how well they predict the candidate labels of held-out samples.
 
     Parameters
     ----------
     first
         Folder of a run, finished or not.
     more
-        Folders of more runs.
+        Folders of other runs.
     by
         The criterion that decides the order.
     regret
-        Show instead what each criterion costs: how far the epochs it picks are from the best by test accuracy.
+        Instead, show what each criterion costs: how far the epochs it picks are below the best test accuracy.
     """
-    from papi.report.criteria import places, read_judged, regrets
-
     given = {path.resolve(): path for path in (first, *more)}
     runs = [read_judged(path) for path in given]
     console = make_console()
     if regret:
         found = regrets(runs)
         if not found:
-            console.print("No run has both test accuracy and a criterion: there is nothing to measure.")
+            console.print("No run has both a test accuracy and a criterion: there is nothing to measure.")
             console.print(_HOLD_OUT)
             return
         console.print(_regret_table(found))
-        console.print("Next: papi train … --select covering-rate keeps the epoch that this criterion picks")
+        console.print("Next: papi train … --select covering-rate, to keep the epoch that this criterion picks")
         return
     key = by.replace("-", "_")
     console.print(_ranking(runs, key))
@@ -66,60 +61,54 @@ def compare(
         console.print(_HOLD_OUT)
 
 
-def _ranking(runs: list["Judged"], key: str) -> Table:
-    from papi.report.criteria import places
-    from papi.training.metrics import CRITERIA
-
+def _ranking(runs: list[Judged], key: str) -> Table:
     found = {criterion: places(runs, criterion) for criterion in CRITERIA}
-    tested = any("test_accuracy" in run.row for run in runs)
+    tested = any(run.row.test_accuracy is not None for run in runs)
     names = [criterion.replace("_", " ") for criterion in CRITERIA]
     table = Table("rank", "run", "method", "epoch", *names, *(["test accuracy"] if tested else []))
     for n in sorted(range(len(runs)), key=lambda n: found[key][n].rank or len(runs) + 1):
         run = runs[n]
-        accuracy = run.row.get("test_accuracy")
+        accuracy = "–" if run.row.test_accuracy is None else f"{run.row.test_accuracy:.2%}"
         table.add_row(
             str(found[key][n].rank or "–"),
             Text(printable(run.name)),
-            Text(printable(str(run.config.get("method", "–")))),
-            str(run.row["epoch"] + 1),
+            Text(printable(run.method)),
+            str(run.row.epoch + 1),
             *(_cell(criterion, found[criterion][n]) for criterion in CRITERIA),
-            *([f"{accuracy:.2%}" if accuracy is not None else "–"] if tested else []),
+            *([accuracy] if tested else []),
         )
     return table
 
 
-def _cell(criterion: str, place: "Place") -> str:
+def _cell(criterion: str, place: Place) -> str:
     if place.value is None:
         return "–"
     value = f"{place.value:.4f}" if criterion == "candidate_likelihood" else f"{place.value:.2%}"
     return f"{value} ({place.rank})"
 
 
-def notes(runs: list["Judged"], key: str) -> list[str]:
-    """What one must know before believing the order."""
-    from papi.report.criteria import places
-
+def notes(runs: list[Judged], key: str) -> list[str]:
+    """Return what to know before believing the order."""
     told, tied = [], defaultdict(list)
-    for run, place in zip(runs, places(runs, key), strict=True):
+    found = places(runs, key)
+    for run, place in zip(runs, found, strict=True):
         if place.rank is None:
             told.append(f"{printable(run.name)} held no samples out: train it with --data.holdout 0.1 to rank it.")
         else:
             tied[place.rank].append(printable(run.name))
         if not run.finished:
-            told.append(
-                f"{printable(run.name)} has not finished: {len(run.rows)} of {run.config.get('epochs', '?')} "
-                "epochs are done."
-            )
+            count = f"{len(run.rows)} of {run.epochs or '?'} epochs are done"
+            told.append(f"{printable(run.name)} has not finished: {count}.")
     told += [f"{' and '.join(names)} tie by {key.replace('_', ' ')}." for names in tied.values() if len(names) > 1]
-    if len({run.parts for run in runs if key in run.row}) > 1:
+    if len({run.parts for run, place in zip(runs, found, strict=True) if place.rank is not None}) > 1:
         told.append(
             "Not all runs were judged by the same samples and candidates: small differences between them mean little. "
-            "The same data, --candidates.seed, --seed and --data.holdout make them comparable."
+            "Use the same data, --candidates.seed, --seed and --data.holdout to make them comparable."
         )
     return told
 
 
-def _regret_table(found: list["Regret"]) -> Table:
+def _regret_table(found: list[Regret]) -> Table:
     table = Table(
         "task", "picked by", "runs", "test accuracy there", "below the best: mean", "worst",
         "rank correlation over epochs", "over runs",

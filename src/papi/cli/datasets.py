@@ -1,7 +1,8 @@
-"""`papi datasets`: what can be trained on by name, whether it is on this machine, and how to get it."""
+"""`papi datasets`: the datasets that have a name, whether they are on this machine, and how to get them."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -9,27 +10,25 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from papi.cli.terminal import make_console
+from papi.data.known.download import fetch
+from papi.data.known.published import Source
+from papi.data.known.sources import SOURCES
+from papi.errors import UserError, unknown
 
-if TYPE_CHECKING:
-    from papi.data.known.published import Source
+datasets = App(name="datasets")
 
-datasets = App(name="datasets", help="List the known datasets and whether they are on this machine; download them.")
-
-_DataDir = Annotated[Path, Parameter(help="Folder in which datasets lie.")]
+_DataDir = Annotated[Path, Parameter(help="Folder of the datasets.")]
 
 
 @datasets.default
 def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> None:
-    """List the known datasets and whether they are on this machine, or tell all about one.
+    """List the known datasets and whether they are on this machine, or describe one.
 
     Parameters
     ----------
     name
-        A dataset of the list. [default: list all]
+        A known dataset. [default: list all]
     """
-    from papi.data.known.sources import SOURCES
-    from papi.errors import unknown
-
     console = make_console()
     if name is not None:
         if name not in SOURCES:
@@ -46,21 +45,21 @@ def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> No
         here = "no" if each in absent else "yes"
         table.add_row(each, _counts(source), _shape(source), str(source.classes), source.licence, here)
     console.print(table)
-    console.print("`papi datasets NAME` tells all about one; `papi train --data NAME` trains on it.")
+    console.print("`papi datasets NAME` describes one; `papi train --data NAME` trains on it.")
     if offered := [each for each, source in absent.items() if source.remotes]:
         console.print(f"`papi datasets get NAME` downloads {', '.join(offered)}.", soft_wrap=True)
 
 
-def _counts(source: "Source") -> str:
+def _counts(source: Source) -> str:
     return " + ".join(f"{count:,}" for count in source.counts if count)
 
 
-def _shape(source: "Source") -> str:
+def _shape(source: Source) -> str:
     return "x".join(map(str, source.shape))
 
 
-def _describe(console: Console, name: str, source: "Source", data_dir: Path) -> None:
-    """All that the table of datasets knows about one."""
+def _describe(console: Console, name: str, source: Source, data_dir: Path) -> None:
+    """Print everything that is known about a dataset."""
     found = source.find(data_dir)
     numbers = {"mean": source.mean, "std": source.std}
     facts = {
@@ -79,10 +78,10 @@ def _describe(console: Console, name: str, source: "Source", data_dir: Path) -> 
         console.print(f"{'file:':13} {remote.target} from {remote.url}, MD5 {remote.md5}", soft_wrap=True)
 
 
-def _views(source: "Source") -> str:
-    """The views in words."""
+def _views(source: Source) -> str:
+    """Return the weak and the strong view in words."""
     if len(source.shape) == 1:
-        return "weak: noise; strong: more noise, some features left out"
+        return "weak: noise; strong: more noise, and some features dropped"
     recipe = source.recipe
     weak = [
         f"a random part resized to {recipe.resized_crop}" if recipe.resized_crop else "",
@@ -98,39 +97,40 @@ def _views(source: "Source") -> str:
 
 @datasets.command
 def get(name: str, /, *, data_dir: _DataDir = Path("data")) -> None:
-    """Download a dataset: goes on where an earlier download broke off, and checks what arrives.
+    """Download a dataset and verify it. An interrupted download is continued.
 
     Parameters
     ----------
     name
-        A dataset of the list.
+        A known dataset.
     """
-    from papi.data.known.download import fetch
-    from papi.data.known.sources import SOURCES
-    from papi.errors import UserError, unknown
-
     if name not in SOURCES:
         raise unknown("dataset", name, SOURCES)
     source = SOURCES[name]
     console = make_console()
     found = source.find(data_dir)
     if found is not None:
-        console.print(f"{name} is here already: {found}", soft_wrap=True)
+        console.print(f"{name} is already here: {found}", soft_wrap=True)
         return
     if not source.remotes:
         raise UserError(f"{name} cannot be downloaded: {source.hint(name, data_dir)}.")
     with _bar(console) as bar:
         for remote in source.remotes:
-            task = bar.add_task(Path(remote.target).name, total=None)
-            fetch(remote, data_dir, lambda done, total, t=task: bar.update(t, completed=done, total=total or None))  # type: ignore[misc]
+            fetch(remote, data_dir, _shown(bar, Path(remote.target).name))
     _conclude(console, name, source, data_dir)
 
 
-def _conclude(console: Console, name: str, source: "Source", data_dir: Path) -> None:
+def _conclude(console: Console, name: str, source: Source, data_dir: Path) -> None:
     found = source.find(data_dir)
     assert found is not None, "all its files have just been put there"
     console.print(f"{name} is ready: {found}", soft_wrap=True)
     console.print(f"Licence: {source.licence} ({source.published})", soft_wrap=True)
+
+
+def _shown(bar: Progress, name: str) -> Callable[[int, int], None]:
+    """Return what shows the bytes of one download in the bar."""
+    task = bar.add_task(name, total=None)
+    return lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
 def _bar(console: Console) -> Progress:

@@ -7,16 +7,14 @@ from papi.cli.terminal import make_console
 
 
 def doctor(run: Path, /) -> None:
-    """Check everything in a run folder and say what can be done. Nothing is changed.
-
-    The exit code is 0 if all is well, 1 if something is damaged or missing, 2 if there is no run.
+    """Check every file of a run folder and say how to repair what is damaged.
 
     Parameters
     ----------
     run
         Folder of a run, finished or not.
     """
-    from papi.runs.doctor import check_up
+    from papi.runs.doctor import check_up  # loads torch: `papi doctor --help` does without
 
     found = check_up(run)
     console = make_console()

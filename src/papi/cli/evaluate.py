@@ -3,84 +3,80 @@
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import papi
+from papi.cli.options import OutsideNetwork
 from papi.cli.terminal import make_console, printable
+from papi.config import CandidatesConfig, RunConfig
+from papi.data.dataset import Dataset
+from papi.data.digest import same_data
+from papi.data.known.sources import SOURCES
 from papi.errors import UserError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from papi.config import RunConfig
-    from papi.data.dataset import Dataset
-    from papi.runs.folder import RunFolder
+from papi.runs.folder import RunFolder
+from papi.runs.schema import Record
+from papi.setup.data import load_dataset
+from papi.training.metrics import accuracy, calibration_error
 
 
 def evaluate(
-    run: Path, /, *, data: str | None = None, data_dir: Annotated[Path | None, Parameter(show_default=False)] = None
+    run: Path,
+    /,
+    *,
+    data: str | None = None,
+    data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
+    network: OutsideNetwork = None,
 ) -> None:
-    """Measure a trained model on test images: accuracy of each class and the most frequent confusions.
+    """Measure a trained model on test images.
 
     Parameters
     ----------
     run
         Folder of a finished run.
     data
-        Another dataset with the same classes: its test images, or if it has none, all images with true labels.
+        Another dataset with the same classes: its test images or, if it has none, all images with true labels.
         [default: the test images of the run]
     data_dir
-        Folder in which datasets lie. [default: that of the run]
+        Folder of the datasets. [default: that of the run]
     """
-    from papi.config import from_dict
-    from papi.inference import load
-    from papi.runs.folder import RunFolder
-    from papi.setup.data import load_dataset
-    from papi.training.metrics import accuracy, calibration_error
-
     folder = RunFolder(run)
-    record = folder.read_config()
-    if record is None:
-        raise UserError(f"{run} holds no run: give a folder that `papi train` has written.")
-    model = load(run)
-    config = from_dict(record["config"])
-    config = replace(config, data_dir=data_dir or config.data_dir)
-    # Of the data it was trained on, only what was held out tells how good it is, also if a person names them.
+    record = folder.begun()
+    model = papi.load(run, network=network)  # torch is loaded here, when the options are known to be right
+    config = _config(folder, record, data_dir)
+    # On its own training data, only what was held out tells how good a model is, even if a person names that data.
     other = data is not None and Path(data).resolve() != Path(config.data).resolve()
     if data is not None and other:
         config = _elsewhere(config, data, model.card.shape)
     dataset = load_dataset(config)
     images, labels = _labelled(dataset, other)
     if dataset.class_names != model.class_names:
-        raise UserError(f"the classes of {dataset.name} are not those of the model: {', '.join(model.class_names)}.")
-    probabilities = model.predict_proba(images)
-    predicted = probabilities.argmax(1)
+        raise UserError(
+            f"the classes of {dataset.name} are not those of the model: it needs {', '.join(model.class_names)}."
+        )
     console = make_console()
-    warning = None if other else _warning(folder, record, config, dataset)
-    if warning:
-        console.print(f"Warning: {warning}", soft_wrap=True)
-    for note in dataset.notes if other else ():  # of the run's own data they were told when it began
-        console.print(f"Note: {printable(note)}", soft_wrap=True)
-    what = ("samples" if dataset.kind == "features" else "images") + (f" of {dataset.name}" if other else "")
-    right = accuracy(predicted, labels)
-    console.print(f"Test accuracy {right:.2%} on {len(predicted):,} {what}", style="bold", soft_wrap=True)
-    console.print(
-        f"Calibration error {calibration_error(probabilities, labels):.2%}: "
-        "how far its certainty is, on average, from how often it is right",
-        soft_wrap=True,
-    )
-    console.print(_class_table(predicted, labels, model.class_names))
+    for note in _notes(folder, record, config, dataset, other):
+        console.print(note, soft_wrap=True)
+    _show(console, model.predict_proba(images), labels, dataset, other)
     console.print(f"Next: papi report {shlex.quote(str(run))} --open", soft_wrap=True)
 
 
-def _elsewhere(config: "RunConfig", data: str, shape: tuple[int, ...]) -> "RunConfig":
-    """How to read other data for a model that takes `shape`: whole, because none of them was trained on."""
-    from papi.config import CandidatesConfig
-    from papi.data.known.sources import SOURCES
+def _config(folder: RunFolder, record: Record, data_dir: Path | None) -> RunConfig:
+    """Return the config of the run, with its datasets in another folder if there is one."""
+    try:
+        config = record.run_config
+    except ValueError as error:
+        raise UserError(f"{folder.config_file} cannot be used ({str(error).rstrip('.')}).") from error
+    return replace(config, data_dir=data_dir or config.data_dir)
 
+
+def _elsewhere(config: RunConfig, data: str, shape: tuple[int, ...]) -> RunConfig:
+    """Return how to read other data for a model that takes `shape`: all of them, as none were trained on."""
     folder = data not in SOURCES and Path(data).is_dir()
     return replace(
         config,
@@ -88,12 +84,12 @@ def _elsewhere(config: "RunConfig", data: str, shape: tuple[int, ...]) -> "RunCo
         data_size=shape[-1] if folder and len(shape) == 3 else None,
         data_split="train",
         data_test_share=0,
-        candidates=CandidatesConfig(allow_missing_truth=True),  # sets do not matter here, the run's or others
+        candidates=CandidatesConfig(allow_missing_truth=True),  # candidate sets do not matter here
     )
 
 
-def _labelled(dataset: "Dataset", other: bool) -> tuple["np.ndarray", "np.ndarray"]:
-    """What to measure on: test images; of other data without them, all images."""
+def _labelled(dataset: Dataset, other: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return what to measure on: test images; for other data without them, all images."""
     if dataset.test_samples is not None and dataset.test_labels is not None:
         return dataset.test_samples, dataset.test_labels
     if not other:
@@ -107,24 +103,41 @@ def _labelled(dataset: "Dataset", other: bool) -> tuple["np.ndarray", "np.ndarra
     return dataset.samples, dataset.labels
 
 
-def _warning(folder: "RunFolder", record: dict[str, Any], config: "RunConfig", dataset: "Dataset") -> str | None:
-    """What to know if the data are not, or not surely, those that the run was trained on."""
-    from papi.data.digest import same_data
+def _notes(folder: RunFolder, record: Record, config: RunConfig, dataset: Dataset, other: bool) -> list[str]:
+    """Return what to know about the data before believing the numbers."""
+    if other:
+        return [f"Note: {printable(note)}" for note in dataset.notes]
+    warning = _warning(folder, record, config, dataset)
+    return [] if warning is None else [f"Warning: {warning}"]  # the notes were shown when the run began
 
+
+def _warning(folder: RunFolder, record: Record, config: RunConfig, dataset: Dataset) -> str | None:
+    """Return a warning if the data are not, or not surely, those that the run was trained on."""
     try:
-        candidates = folder.read_arrays(folder.candidates_file)["candidates"]
-    except (UserError, KeyError):
+        candidates = folder.read_sets().candidates
+    except UserError:
         doctor = f"papi doctor {shlex.quote(str(folder.path))}"
-        return f"candidates.npz cannot be read, so nothing tells whether the data are those of the run: see `{doctor}`."
+        return f"candidates.npz cannot be read, so the data may not be those of the run: see `{doctor}`."
     enough = config.limit is None or config.limit <= len(dataset.samples)
-    if enough and same_data(record, dataset.limited(config.limit), candidates):
+    if enough and same_data(record.data_hash, dataset.limited(config.limit), candidates):
         return None
-    return f"{config.data} may have changed since the run was trained; this is measured on what there is now."
+    return f"{config.data} may have changed since the run was trained; this is measured on what is there now."
 
 
-def _class_table(predicted: "np.ndarray", labels: "np.ndarray", names: tuple[str, ...]) -> Table:
-    import numpy as np
+def _show(console: Console, probabilities: np.ndarray, labels: np.ndarray, dataset: Dataset, other: bool) -> None:
+    predicted = probabilities.argmax(1)
+    what = ("samples" if dataset.kind == "features" else "images") + (f" of {dataset.name}" if other else "")
+    right = accuracy(predicted, labels)
+    console.print(f"Test accuracy {right:.2%} on {len(predicted):,} {what}", style="bold", soft_wrap=True)
+    console.print(
+        f"Calibration error {calibration_error(probabilities, labels):.2%}: "
+        "the average gap between the model's confidence and how often it is right",
+        soft_wrap=True,
+    )
+    console.print(_class_table(predicted, labels, dataset.class_names))
 
+
+def _class_table(predicted: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Table:
     table = Table("class", "images", "accuracy", "most often taken for")
     classes = len(names)
     answers = np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)

@@ -1,4 +1,4 @@
-"""`papi export`: a trained model for other programs, or for Hugging Face's hub."""
+"""`papi export`: a trained model for other programs, or for the Hugging Face Hub."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+import papi
+from papi.cli.options import OutsideNetwork
 from papi.cli.terminal import make_console
 from papi.errors import UserError
+from papi.runs.folder import RunFolder
 
 
 def export(
@@ -17,63 +20,56 @@ def export(
     kind: Annotated[Literal["onnx", "safetensors", "torchscript", "pt2"], Parameter(name="--format")] = "onnx",
     out: Path | None = None,
     hub_folder: Path | None = None,
+    network: OutsideNetwork = None,
 ) -> None:
-    """Write a trained model as one file: raw images in, probabilities out, any number at a time.
-
-    The file is checked against the model before it is kept.
+    """Export a trained model as a single file.
 
     Parameters
     ----------
     run
         Folder of a finished run, or its model.safetensors.
     kind
-        onnx (for ONNX Runtime and many other programs), pt2 (torch.export), torchscript (for older programs), or
-        safetensors (weights for `papi.load`).
+        onnx (ONNX Runtime and many other programs), pt2 (torch.export), torchscript (older programs), or safetensors
+        (weights for `papi.load`).
     out
         The file to write. [default: model.* in the folder `exported` of the run]
     hub_folder
-        Write a folder for Hugging Face's hub instead: model card, settings, weights and the exported file.
+        Write a folder for the Hugging Face Hub instead: model card, settings, weights and the exported file.
     """
     if out is not None and hub_folder is not None:
-        raise UserError("--out and --hub-folder exclude each other: a file, or a folder with all files.")
-    from papi.export.formats import FORMATS, input_name
-    from papi.export.formats import export as write
-    from papi.export.hub import write_hub_folder
-    from papi.inference import load
-    from papi.runs.folder import RunFolder
+        raise UserError("--out and --hub-folder exclude each other: give one file, or one folder for all files.")
+    from papi.export import formats, hub  # loads torch: `papi export --help` does without
 
-    if out is not None:
-        _require_suffix(kind, out, {name: form.suffix for name, form in FORMATS.items()})
-    model = load(run)
+    suffixes = {name: form.suffix for name, form in formats.FORMATS.items()}
     home = run if run.is_dir() else run.parent
-    folder = RunFolder(home)
-    file = out or home / "exported" / f"model{FORMATS[kind].suffix}"
+    file = out or home / "exported" / f"model{suffixes[kind]}"
+    _require_suffix(kind, file, suffixes)
+    model = papi.load(run, network=network)
     if hub_folder is None:
-        difference = write(model, kind, file)
+        difference = formats.export(model, kind, file)
+        advice = _use(kind, file, formats.input_name(model))
     else:
-        record, summary = folder.read_config() or {}, folder.read_summary() or {}
-        name = home.resolve().name
-        difference = write_hub_folder(model, kind, hub_folder, name, record, summary)
+        folder = RunFolder(home)
+        record, summary = folder.read_record(), folder.read_summary()
+        difference = hub.write_hub_folder(model, kind, hub_folder, home.resolve().name, record, summary)
+        advice = f"add a licence to {hub_folder / 'README.md'}, then upload the folder"
     console = make_console()
     console.print(f"The model is in {hub_folder or file}", soft_wrap=True)
-    console.print(f"Its probabilities differ from the model's by {difference:.1g} at most.")
-    if hub_folder is None:
-        console.print(f"Next: {_use(kind, file, input_name(model))}", soft_wrap=True)
-    else:
-        console.print(f"Next: add a licence to {hub_folder / 'README.md'}, then upload the folder", soft_wrap=True)
+    console.print(f"Its probabilities differ from the model's by at most {difference:.1g}.")
+    console.print(f"Next: {advice}", soft_wrap=True)
 
 
-def _require_suffix(kind: str, out: Path, suffixes: dict[str, str]) -> None:
-    """Stop if a name promises another format: programs go by it, and PyTorch wants .pt2 for its own."""
+def _require_suffix(kind: str, file: Path, suffixes: dict[str, str]) -> None:
+    """Stop if the name promises another format: programs go by it, and PyTorch insists on .pt2 for its own."""
     others = {"." + suffix.rpartition(".")[2] for name, suffix in suffixes.items() if name != kind}
-    if out.suffix.lower() in others or (kind == "pt2" and out.suffix != suffixes[kind]):
+    if file.suffix.lower() in others or (kind == "pt2" and file.suffix != suffixes[kind]):
         raise UserError(
-            f"--out {out} is not a name for --format {kind}: let it end in {suffixes[kind]}, or choose another format."
+            f"--out {file} does not fit --format {kind}: use a name that ends in {suffixes[kind]}, or another format."
         )
 
 
 def _use(kind: str, file: Path, samples: str) -> str:
-    """How a program gets probabilities from the file."""
+    """Return the line with which a program gets probabilities from the file."""
     name = json.dumps(str(file))
     return {
         "onnx": f'onnxruntime.InferenceSession({name}).run(None, {{"{samples}": {samples}}})[0]',

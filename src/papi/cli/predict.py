@@ -1,4 +1,4 @@
-"""`papi predict`: what a trained model says about new images, as a table, while they are being read."""
+"""`papi predict`: what a trained model says about new images, as a table, written while they are read."""
 
 import csv
 import json
@@ -6,21 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, Annotated, Literal
 
+import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+import papi
+from papi.cli.options import WHOLE, OutsideNetwork
 from papi.cli.terminal import make_console, printable
-from papi.config import WHOLE
+from papi.data.own.incoming import Part, count_samples, read_parts
 from papi.errors import UserError
 from papi.files.durable import output_file
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from papi.data.own.incoming import Part
 
 BATCH = 256
 
@@ -34,11 +32,9 @@ def predict(
     kind: Annotated[Literal["csv", "jsonl"] | None, Parameter(name="--format", show_default=False)] = None,
     top: Annotated[int, WHOLE, Parameter(name="--top-k")] = 3,
     device: str = "auto",
+    network: OutsideNetwork = None,
 ) -> None:
-    """Name what is on new images: the label, its probability, and the labels that come next.
-
-    Images are read as they are needed, so that there may be any number of them. What cannot be read is listed at the
-    end; the exit code is 0 if anything was predicted.
+    """Classify new images.
 
     Parameters
     ----------
@@ -48,63 +44,56 @@ def predict(
         An image, a folder of images, or an array: .npy, or .npz with `images`. For runs on features: an array, .npz
         with `features`, or .csv.
     more
-        More of them.
+        More images, folders or arrays.
     out
         The file to write. [default: the terminal]
     kind
-        csv or jsonl. [default: as the name of the file says, else csv]
+        csv or jsonl. [default: from the name of the file, else csv]
     top
-        How many labels to give for each image.
+        Number of labels for each image.
     device
-        cpu, cuda, cuda:1 …; auto takes a GPU if there is one.
+        cpu, cuda, cuda:1 …; auto uses a GPU if there is one.
     """
     if top < 1:
         raise UserError(f"--top-k must be 1 or more; got {top}.")
-    from papi.data.own.incoming import count_samples, read_parts
-    from papi.inference import load
-    from papi.training.engine import find_device
+    from papi.training.devices import find_device  # loads torch: `papi predict --help` does without
 
-    model = load(run, str(find_device(device)))
-    names, top = model.class_names, min(top, len(model.class_names))
+    model = papi.load(run, str(find_device(device)), network)
     problems: list[str] = []
     console = make_console(stderr=True)
     paths = (first, *more)
-    done = 0
-    parts = read_parts(paths, model.card.shape, BATCH, problems.append)
     with _output(out) as stream, _bar(console) as bar:
-        write = _Writer(stream, kind or ("jsonl" if out and out.suffix == ".jsonl" else "csv"), names, top)
+        write = _Writer(stream, kind or ("jsonl" if out and out.suffix == ".jsonl" else "csv"), model.class_names, top)
         task = bar.add_task("predicting", total=count_samples(paths, model.card.shape) if console.is_terminal else None)
-        for part in parts:
-            if len(part.samples):
-                write(part, model.probabilities(part.samples))
-            done += len(part.samples)
-            bar.update(task, completed=done)
-        if not done:
+        for part in read_parts(paths, model.card.shape, BATCH, problems.append):
+            write(part, model)
+            bar.update(task, completed=write.rows)
+        if not write.rows:
             raise UserError(_nothing(problems, paths))
-    _conclude(console, done, problems, out)
+    _conclude(console, write.rows, problems, out)
 
 
 class _Writer:
-    """Writes a row for each sample: csv with a column for each of the likeliest labels, or a JSON object a line."""
+    """Writes a row for each sample: csv with a column for each of the likeliest labels, or one JSON object a line."""
 
     def __init__(self, stream: IO[str], kind: str, names: tuple[str, ...], top: int) -> None:
-        self.stream, self.names, self.top = stream, names, top
+        self.stream, self.names, self.top = stream, names, min(top, len(names))
         self.json = kind == "jsonl"
         self.csv = csv.writer(stream, lineterminator="\n")
-        self.begun = False
+        self.rows = 0  # written so far
 
-    def __call__(self, part: "Part", probabilities: "np.ndarray") -> None:
-        """`probabilities` is `(B, K)`, a row for each sample of the part."""
-        import numpy as np
-
+    def __call__(self, part: Part, model: "papi.Model") -> None:
+        if not len(part.samples):
+            return
+        probabilities = model.probabilities(part.samples)
         order = (-probabilities).argsort(1, kind="stable")[:, : self.top]
         values = np.take_along_axis(probabilities, order, 1).tolist()
         labels = [[self.names[k] for k in row] for row in order.tolist()]
         rows = [""] * len(labels) if part.rows is None else part.rows
-        if not self.json and not self.begun:  # not before: nothing is written if nothing can be predicted
+        if not self.json and not self.rows:  # not before: nothing is written if nothing can be predicted
             others = (f"{what}_{place}" for place in range(2, self.top + 1) for what in ("label", "probability"))
             self.csv.writerow(("file", "row", "label", "probability", *others))
-        self.begun = True
+        self.rows += len(labels)
         if self.json:
             self.stream.writelines(
                 json.dumps(_record(*each), ensure_ascii=False) + "\n"
@@ -124,7 +113,7 @@ def _record(file: str, row: object, labels: list[str], values: list[float]) -> d
 
 @contextmanager
 def _output(out: Path | None) -> Iterator[IO[str]]:
-    """The terminal, or a file that is there when it is whole."""
+    """Give the terminal, or a file that appears when it is complete."""
     if out is None:
         yield sys.stdout
         return
@@ -133,15 +122,16 @@ def _output(out: Path | None) -> Iterator[IO[str]]:
 
 
 def _nothing(problems: list[str], paths: tuple[Path, ...]) -> str:
+    """Return why there is no prediction."""
     if not problems:
         return f"there is no image in {', '.join(map(str, paths))}: give images, folders of images, or arrays."
-    more = f" So it is with {len(problems) - 1} more." if len(problems) > 1 else ""
-    return f"nothing could be predicted: {problems[0]}{more}"
+    count = f" because of {len(problems):,} problems; the first" if len(problems) > 1 else ""
+    return f"nothing could be predicted{count}: {problems[0]}"
 
 
 def _conclude(console: Console, done: int, problems: list[str], out: Path | None) -> None:
     if problems:
-        console.print(f"Warning: {len(problems):,} could not be read and are left out:", soft_wrap=True)
+        console.print(f"Warning: {len(problems):,} could not be read and were left out:", soft_wrap=True)
         for problem in problems:
             console.print(f"  {printable(problem)}", soft_wrap=True)
     where = f" are in {out}" if out else ""

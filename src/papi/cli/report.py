@@ -1,4 +1,4 @@
-"""`papi report`: one page that shows what a run learned, or how several compare."""
+"""`papi report`: one page that shows what a run learned, or how several runs compare."""
 
 import shlex
 import webbrowser
@@ -7,8 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from papi.cli.options import SWITCH
 from papi.cli.terminal import make_console
 from papi.files.durable import output_file
+from papi.report import comparison_page, read_run, run_page
 
 
 def report(
@@ -17,27 +19,23 @@ def report(
     *more: Path,
     out: Path | None = None,
     data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
-    open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    open_page: Annotated[bool, SWITCH, Parameter(name="--open")] = False,
 ) -> None:
-    """Make a page of pictures and numbers about a run, finished or not; of several runs, a comparison.
-
-    The page is one file that works offline. In the page of one run the doubtful images can be decided.
+    """Write an HTML report on one run, or a comparison of several runs.
 
     Parameters
     ----------
     first
         Folder of a run.
     more
-        Folders of more runs, to compare them.
+        Folders of other runs to compare it with.
     out
-        The file to write. [default: report.html, in the run's folder; of several runs, in this folder]
+        The file to write. [default: report.html in the folder of the run; for several runs, in the current folder]
     data_dir
-        Folder in which datasets lie. [default: that of the run]
+        Folder of the datasets. [default: that of the run]
     open_page
         Open the page in the browser.
     """
-    from papi.report import comparison_page, read_run, run_page
-
     folders = list(dict.fromkeys(path.resolve() for path in (first, *more)))
     runs = [read_run(folder, data_dir) for folder in folders]
     page = run_page(runs[0]) if len(runs) == 1 else comparison_page(runs)

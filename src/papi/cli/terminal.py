@@ -1,32 +1,53 @@
-"""The terminal as all commands use it: names of files and classes are shown as text, never obeyed."""
+"""The terminal as all commands use it. Names of files and classes are shown as text and never obeyed."""
 
 import os
-from typing import Any
 
-from rich.console import Console
+from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
+from rich.style import Style
 from rich.text import Text
 
 
 class _PlainConsole(Console):
-    """Whatever is printed as a string, also in the cell of a table, is cleaned of control characters."""
+    """Removes control characters from every string that is printed, also in the cells of tables."""
 
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str("\n".join(printable(line) for line in text.split("\n")), **options)
+    def render_str(
+        self,
+        text: str,
+        *,
+        style: str | Style = "",
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        emoji: bool | None = None,
+        markup: bool | None = None,
+        highlight: bool | None = None,
+        highlighter: HighlighterType | None = None,
+    ) -> Text:
+        """Return the text as rich shows it, without control characters."""
+        return super().render_str(
+            "\n".join(printable(line) for line in text.split("\n")),
+            style=style,
+            justify=justify,
+            overflow=overflow,
+            emoji=emoji,
+            markup=markup,
+            highlight=highlight,
+            highlighter=highlighter,
+        )
 
 
 def make_console(stderr: bool = False) -> Console:
-    """A console that takes square brackets for what they are, and colours nothing by itself.
+    """Return a console that prints square brackets as they are and colours nothing by itself.
 
-    Of many processes that `torchrun` has started, the first alone talks.
+    Of many processes that `torchrun` has started, only the first prints.
     """
     return _PlainConsole(markup=False, highlight=False, emoji=False, stderr=stderr, quiet=process() > 0)
 
 
 def process() -> int:
-    """The number of this process among those that `torchrun` has started; 0 without it."""
+    """Return the number of this process among those that `torchrun` has started; 0 without it."""
     return int(os.environ.get("RANK", "0"))
 
 
 def printable(text: str) -> str:
-    """The text without control characters, which names of files or classes could bring to the terminal."""
+    """Return the text with control characters replaced: names of files or classes could contain them."""
     return "".join(character if character.isprintable() else "?" for character in text)

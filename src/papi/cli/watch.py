@@ -2,9 +2,8 @@
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,40 +12,37 @@ from rich.text import Text
 from papi.cli.terminal import make_console, printable
 from papi.errors import UserError
 from papi.files import lock
+from papi.runs.folder import RunFolder
+from papi.runs.schema import EpochRow
 
-if TYPE_CHECKING:
-    from papi.runs.folder import RunFolder
-
-CURVES = {
-    "loss": ("loss", False),
-    "test_accuracy": ("test accuracy", True),
-    "disambiguation_accuracy": ("resolved labels", True),
-    "mean_confidence": ("mean confidence", True),
+CURVES: dict[str, tuple[Callable[[EpochRow], float | None], bool]] = {  # title → value, whether it is a share
+    "loss": (lambda row: row.loss, False),
+    "test accuracy": (lambda row: row.test_accuracy, True),
+    "resolved labels": (lambda row: row.disambiguation_accuracy, True),
+    "mean confidence": (lambda row: row.mean_confidence, True),
 }
 HEIGHT = 6  # lines of a curve, where the terminal has room
 LONGEST = 86_400  # seconds between two looks: a day
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille sign, from above; left and right
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character: left, right, from the top
 
 
 def watch(run: Path, /, *, every: float = 1.0) -> None:
-    """Draw the curves of a run in the terminal until nobody trains in it. Ctrl-C ends the watching, not the run.
+    """Draw the curves of a run in the terminal until training ends.
 
     Parameters
     ----------
     run
         Folder of a run.
     every
-        Seconds between two looks at it.
+        Seconds between two looks at the run.
     """
-    from papi.runs.folder import RunFolder
-
     if not 0 < every <= LONGEST:
         raise UserError(f"--every must be more than 0 and at most {LONGEST} seconds; got {every:g}.")
     folder = RunFolder(run)
     if not folder.config_file.exists():
-        raise UserError(f"{run} holds no run yet: give the folder that `papi train` writes to (--out).")
+        raise UserError(f"{run} contains no run yet: give the folder that `papi train` writes to (--out).")
     console = make_console()
-    if not console.is_terminal:  # a file or a pipe gets the state of now
+    if not console.is_terminal:  # a file or a pipe gets the present state
         going = _is_going(folder)
         console.print(drawing(folder, console.width, HEIGHT, going))
         if not going:
@@ -65,47 +61,46 @@ def watch(run: Path, /, *, every: float = 1.0) -> None:
     _conclude(console, folder)
 
 
-def _is_going(folder: "RunFolder") -> bool:
-    """Whether a process trains in it. The lock is asked first: it is held until the summary is written."""
+def _is_going(folder: RunFolder) -> bool:
+    """Return whether a process is training. The lock comes first: it is held until the summary is written."""
     return lock.holder(folder.path)[1] and not folder.summary_file.exists()
 
 
-def _conclude(console: Console, folder: "RunFolder") -> None:
-    """What to do with a run that nobody trains any more."""
+def _conclude(console: Console, folder: RunFolder) -> None:
+    """Say what to do with a run that is not being trained."""
     if folder.summary_file.exists():
         console.print(f"Next: papi report {shlex.quote(str(folder.path))} --open", soft_wrap=True)
         return
-    from papi.runs.doctor import capitalised, continuing  # loads torch
+    from papi.runs.doctor import capitalised, continuing  # loads torch: drawing curves does without
 
-    again = capitalised(continuing(folder.read_config() or {}, folder.path))
-    console.print(f"Nobody trains in it now, and it has not finished. {again} continues it.", soft_wrap=True)
+    again = capitalised(continuing(folder.begun(), folder.path))
+    console.print(f"This run is not being trained and has not finished. {again} continues it.", soft_wrap=True)
 
 
 def fitting(lines: int) -> int:
-    """Lines of a curve with which all curves, their titles and the state fit into a terminal."""
+    """Return how many lines a curve may have, so that all curves and their titles fit into a terminal."""
     return max(2, min(HEIGHT, (lines - 3) // len(CURVES) - 1))
 
 
-def drawing(folder: "RunFolder", width: int, height: int, going: bool) -> Group:
-    """What is known of a run now: where it is, and a curve for each measurement that it has."""
+def drawing(folder: RunFolder, width: int, height: int, going: bool) -> Group:
+    """Draw a run as it is now: how far it is, and a curve for each of its measurements."""
     rows = folder.read_rows()
-    record = folder.read_config() or {}
-    epochs = int((record.get("config") or {}).get("epochs") or 0) or len(rows) or 1
+    epochs = int(folder.begun().config.get("epochs") or 0) or len(rows) or 1
     parts = [Text(_state(folder, rows, epochs, going), style="bold"), Text(printable(str(folder.path)), style="dim")]
-    for key, (title, percent) in CURVES.items():
-        known = [(int(row["epoch"]), float(row[key])) for row in rows if key in row]
+    for title, (measured, percent) in CURVES.items():
+        known = [(row.epoch, value) for row in rows if (value := measured(row)) is not None]
         if known:
             parts.append(Text(f"{title}  {_number(known[-1][1], percent)}"))
             parts.append(Text("\n".join(curve(known, epochs, min(width, 80) - 9, height, percent))))
     return Group(*parts)
 
 
-def _state(folder: "RunFolder", rows: Sequence[dict[str, Any]], epochs: int, going: bool) -> str:
+def _state(folder: RunFolder, rows: Sequence[EpochRow], epochs: int, going: bool) -> str:
     if folder.summary_file.exists():
         return f"Finished: {len(rows)} epochs"
     if not rows:
         return "No epoch has ended yet"
-    left = (epochs - len(rows)) * float(rows[-1]["seconds"]) / len(rows)
+    left = (epochs - len(rows)) * rows[-1].seconds / len(rows)
     ago = max(0.0, time.time() - folder.metrics_file.stat().st_mtime)
     done = f"{len(rows)} of {epochs} epochs, the last ended {ago:.0f} s ago"
     return f"{done}, about {left:.0f} s left" if going else done
@@ -116,7 +111,7 @@ def _number(value: float, percent: bool) -> str:
 
 
 def curve(points: Sequence[tuple[int, float]], epochs: int, columns: int, height: int, percent: bool) -> list[str]:
-    """A curve as lines of braille signs, each two dots wide and four high, with its highest and lowest value beside."""
+    """Draw a curve as lines of braille characters, two dots wide and four high, between its extreme values."""
     columns = max(10, columns)
     finite = [(epoch, value) for epoch, value in points if abs(value) != float("inf") and value == value]
     if not finite:

@@ -83,7 +83,7 @@ def noisy(labels: np.ndarray, classes: int, flip_rate: float, noise_rate: float,
 
 
 def instance_probabilities(logits: np.ndarray, labels: np.ndarray, rule: str, rate: float) -> np.ndarray:
-    """Chance of each wrong label to join, from what an annotator network says: `(N, K)`, zero for the true label.
+    """Probability that each wrong label joins, from the logits of an annotator network: `(N, K)`, 0 for the true label.
 
     With s its distribution over the wrong labels, `released` is min(1, rate · K · s), what the code of VALEN and PaPi
     computes; `paper` is s divided by its largest value, the formula in the paper.
@@ -121,7 +121,7 @@ def case_matrix(name: str, classes: int, flip_rate: float) -> np.ndarray:
 
 
 def statistics(candidates: np.ndarray, labels: np.ndarray | None) -> dict[str, float]:
-    """What a person wants to know about candidate sets before training on them."""
+    """What users want to know about candidate sets before training on them."""
     sizes = candidates.sum(1)
     result = {
         "mean_candidates": float(sizes.mean()),
@@ -134,7 +134,7 @@ def statistics(candidates: np.ndarray, labels: np.ndarray | None) -> dict[str, f
 
 
 def frequent_pairs(candidates: np.ndarray, names: Sequence[str], count: int) -> list[tuple[str, str, int]]:
-    """The labels that stand together in the most sets, with how many sets that is."""
+    """The pairs of labels that occur together in the most sets, with the number of sets."""
     member = candidates.astype(np.float32)  # counts stay exact up to 2**24 sets
     together = np.triu(member.T @ member, 1)
     order = np.argsort(-together, axis=None, kind="stable")[:count]
@@ -143,7 +143,7 @@ def frequent_pairs(candidates: np.ndarray, names: Sequence[str], count: int) -> 
 
 
 def require_useful(candidates: np.ndarray, where: str) -> None:
-    """Stop where sets say nothing: no rows, one class, or every label possible everywhere."""
+    """Refuse sets that nothing can be learned from: too few rows, a single class, or all labels in every set."""
     if len(candidates) < 2:
         rows = "one usable row only" if len(candidates) else "no usable rows"
         raise UserError(f"{where} has {rows}: there is nothing to train on.")
@@ -156,7 +156,7 @@ def require_useful(candidates: np.ndarray, where: str) -> None:
 
 
 def _parts(count: int) -> list[slice]:
-    """Some rows at a time: a number for each takes eight times the memory of the sets, and the draws are the same."""
+    """Blocks of rows: the draws are the same, and random numbers take eight times the memory of the sets."""
     return [slice(start, start + _ROWS) for start in range(0, count, _ROWS)]
 
 

@@ -1,33 +1,37 @@
-"""Whether data are still those that a run was trained on."""
+"""Hashes of data: what tells a dataset from others, and whether data are still those that a run was trained on."""
 
 import hashlib
-from typing import Any
 
 import numpy as np
 
 from papi.data.dataset import Dataset
 
-_HASHED_BYTES = 2**31  # of pixels: some seconds
+_HASHED_BYTES = 2**31  # of samples: some seconds
 
 
-def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
-    """What tells these sets, samples and labels from others. Of more than two gigabytes, every n-th image counts."""
-    content = hashlib.sha256(np.packbits(candidates).tobytes())
-    for images in (dataset.samples, dataset.test_samples):
-        if images is not None:
-            for image in images[:: 1 + images.nbytes // _HASHED_BYTES]:  # one at a time: they may lie on disk
-                content.update(image.tobytes())
+def content_hash(dataset: Dataset, also: bytes) -> str:
+    """SHA-256 of `also`, then of all samples, true labels and the initial confidence of a dataset, in hex digits.
+
+    Of more than two gigabytes of samples, every n-th counts.
+    """
+    content = hashlib.sha256(also)
+    for samples in (dataset.samples, dataset.test_samples):
+        if samples is not None:
+            for sample in samples[:: 1 + samples.nbytes // _HASHED_BYTES]:  # one at a time: they may lie on disk
+                content.update(sample.tobytes())
     for known in (dataset.labels, dataset.test_labels, dataset.initial_confidence):
         if known is not None:
             content.update(known.tobytes())
     return content.hexdigest()
 
 
-def same_data(record: dict[str, Any], dataset: Dataset, candidates: np.ndarray) -> bool:
-    """Whether these are the data of the run with this config.json, as far as it can tell."""
+def data_hash(dataset: Dataset, candidates: np.ndarray) -> str:
+    """What tells these candidate sets and this dataset from others: part of the identity of a run."""
+    return content_hash(dataset, np.packbits(candidates).tobytes())
+
+
+def same_data(known: str | None, dataset: Dataset, candidates: np.ndarray) -> bool:
+    """Whether these are the data with a known `data_hash`; where none is known, as far as their shape can tell."""
     if candidates.shape != (len(dataset.samples), len(dataset.class_names)):
         return False
-    known = record["identity"].get("data_hash")
-    if known is None or "parent" in record:  # a child's hash has its parent's confidence in it
-        return True
-    return bool(known == data_hash(dataset, candidates))
+    return known is None or known == data_hash(dataset, candidates)

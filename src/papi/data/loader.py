@@ -1,21 +1,22 @@
-"""Batches of a dataset that lies in memory as one tensor: no worker processes, views made on the training device."""
+"""Batches from samples in one tensor: no worker processes, and views are made on the training device."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from papi import distributed
-from papi.data.views.images import Normalise, Views
+from papi.data.views.base import Normalise, Views
 from papi.methods.packed import Candidates
 from papi.randomness import draws, draws_of_rows
 from papi.types import Batch
 
 
 class Loader:
-    """Shuffles anew each epoch and makes each batch from its place in the run alone, so a run can go on anywhere.
+    """Shuffles in every epoch. A batch depends only on its place in the run, so a run can resume at any step.
 
-    Of every batch it gives the rows of this process.
+    Each process gets its own rows of every batch.
     """
 
     def __init__(
@@ -47,14 +48,14 @@ class Loader:
             yield self._batch(order[start:end].to(self.samples.device), epoch, step)
 
     def plain(self) -> Iterator[Batch]:
-        """Every training sample once, untouched and in order: the first process has the first of them."""
+        """Every training sample once, without augmentation and in order; each process gets one contiguous part."""
         own = torch.arange(len(self.samples), device=self.samples.device)[distributed.split(len(self.samples)).own]
         for index in torch.split(own, 1000):
             yield Batch(index, (self.normalise(self.samples[index]),), self.candidates[index])
 
     def _batch(self, index: Tensor, epoch: int, step: int) -> Batch:
         own, count = distributed.split(len(index)).own, len(index)
-        # Not every operation on images takes an empty batch: a process without rows makes one, and leaves it out.
+        # Some operations on images fail on an empty batch: a process without rows makes one row and drops it.
         made = own if own.stop > own.start else slice(0, 1)
         samples, index = self.samples[index[made]], index[own]
         views = []
@@ -65,10 +66,10 @@ class Loader:
 
 
 def batch_bounds(count: int, size: int, drop_last: bool) -> list[tuple[int, int]]:
-    """Start and end of each batch. A single left-over sample joins the batch before it: batch-norm needs two."""
+    """Start and end of each batch. A single left-over sample joins the batch before it: batch norm needs two."""
     ends = [*range(size, count, size), count] if count else []
     if len(ends) > 1 and count - ends[-2] < (size if drop_last else 2):
         ends.pop()
         if not drop_last:
             ends[-1] = count
-    return list(zip([0, *ends[:-1]], ends, strict=True))
+    return list(pairwise([0, *ends]))

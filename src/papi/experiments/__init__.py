@@ -1,4 +1,8 @@
-"""The paper's tables and figures, and our own, as grids of runs: `papi bench`."""
+"""The paper's tables and figures, and our own, as grids of runs: `papi bench`.
+
+Here live the suites (what is compared), the grid that trains their cells, and the tables and figures made from finished
+runs. Everything above may be imported; the report, the command line and the terminal may not.
+"""
 
 import importlib
 
@@ -6,7 +10,7 @@ from papi.errors import UserError, unknown
 from papi.experiments import cpu, paper
 from papi.experiments.suites import Scale, Suite
 
-__all__ = ["SUITES", "find_suite"]
+__all__ = ["SUITES", "find_suites"]
 
 SUITES: dict[Scale, dict[str, Suite]] = {
     "cpu": {suite.name: suite for suite in cpu.SUITES},
@@ -14,17 +18,23 @@ SUITES: dict[Scale, dict[str, Suite]] = {
 }
 
 
-def find_suite(name: str, scale: Scale) -> Suite:
-    """A suite of the table, or `package.module:SUITE` from anywhere on the Python path."""
+def find_suites(name: str, scale: Scale) -> list[Suite]:
+    """A suite by its name, all suites of a scale (`all`), or one from anywhere on the Python path (`module:SUITE`)."""
+    if name == "all":
+        return list(SUITES[scale].values())
     if ":" in name:
-        module, _, attribute = name.partition(":")
-        try:
-            found = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise UserError(f"the suite {name} cannot be imported: {error}. Is its folder on PYTHONPATH?") from error
-        if not isinstance(found, Suite):
-            raise UserError(f"{name} is not a papi.experiments.suites.Suite.")
-        return found
+        return [_imported(name)]
     if name not in SUITES[scale]:
         raise unknown(f"suite of scale {scale}", name, SUITES[scale])
-    return SUITES[scale][name]
+    return [SUITES[scale][name]]
+
+
+def _imported(name: str) -> Suite:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"the suite {name} cannot be imported: {error}. Is its folder on PYTHONPATH?") from error
+    if not isinstance(found, Suite):
+        raise UserError(f"{name} is not a papi.experiments.suites.Suite.")
+    return found

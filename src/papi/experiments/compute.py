@@ -1,22 +1,18 @@
 """What training costs, in encoder units: one forward pass of one image is a unit, one backward pass is two."""
 
-import re
 from collections.abc import Mapping
 
 from papi.config import RunConfig
 from papi.data.known.sources import SOURCES
+from papi.experiments.cells import settings_of
 from papi.methods import find_method
 from papi.methods.options import parse_options
-from papi.setup.settings import complete
 
 
 def units(method: str, options: Mapping[str, str]) -> int:
     """Encoder units of a step for each image; where a warm-up costs less, those after it."""
-    kind = find_method(method)
-    passes = kind.passes_with(parse_options(kind.Config, dict(options)))
-    counted = re.findall(r"(\d+)f \+ (\d+)b", passes) or [("1", "1")]  # one from elsewhere may not tell
-    forward, backward = map(int, counted[-1])
-    return forward + 2 * backward
+    kind = find_method(method).Config
+    return kind(**parse_options(kind, options)).encoder_passes.units
 
 
 def epochs_within(budget: int, method: str, options: Mapping[str, str]) -> int:
@@ -26,9 +22,9 @@ def epochs_within(budget: int, method: str, options: Mapping[str, str]) -> int:
 
 def work(config: RunConfig) -> int:
     """Encoder units of a whole run."""
-    full = complete(config)
-    assert full.epochs is not None
-    return units(full.method, full.options) * full.epochs * images(config)
+    settings = settings_of(config)
+    cost = find_method(config.method).Config(**settings.options).encoder_passes.units
+    return cost * settings.epochs * images(config)
 
 
 def images(config: RunConfig) -> int:

@@ -1,8 +1,8 @@
-"""The same experiments in a size for two cores. `--scale cpu`.
+"""The same experiments at a size for two cores: `--scale cpu`.
 
 Network `small`, 10,000 images, the default preset for all methods. Methods are compared twice: at equal epochs, and at
 equal compute, where each trains as long as its encoder units allow: PaPi's 12 epochs of 10 units are 40 epochs of 3.
-Feature tables (`real-world`) have the network `mlp` and a comparison of their own.
+Feature tables (`real-world`) use the network `mlp` and have a comparison of their own.
 """
 
 from dataclasses import replace
@@ -23,10 +23,12 @@ DOUBTING = Entry("PaPi, two passes, noise_tolerance=auto", "papi", ("passes=two"
 
 
 def fashion(rate: float) -> Task:
+    """The embedded images with uniform candidate sets."""
     return Task("fashion-mini", "fashion-mini", f"q = {rate:g}", rate)
 
 
 def part(data: str, label: str, rate: float) -> Task:
+    """Some images of a published dataset."""
     return Task(data, label, f"q = {rate:g}", rate, limit=IMAGES)
 
 
@@ -42,6 +44,7 @@ BATCHES = tuple(
 
 
 def both(entries: tuple[Entry, ...], tasks: tuple[Task, ...], seeds: tuple[int, ...] = (0, 1, 2)) -> tuple[Table, ...]:
+    """The two comparisons: at equal epochs and at equal compute."""
     return (
         Table("equal epochs", entries, tasks, seeds, epochs=EPOCHS),
         Table("equal compute", entries, tasks, seeds, units=BUDGET),

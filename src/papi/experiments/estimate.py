@@ -10,9 +10,9 @@ import torch
 from papi.config import RunConfig
 from papi.data.dataset import Dataset
 from papi.data.known.sources import SOURCES
+from papi.experiments.cells import settings_of
 from papi.experiments.compute import units, work
-from papi.setup.settings import complete
-from papi.train import fit
+from papi.train import fit, settings_for
 from papi.training.engine import Stepped
 
 STEPS = 4  # of which the first is not counted
@@ -51,7 +51,7 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
     )
     config = RunConfig(method="proden", network=network, batch_size=batch, epochs=1)
     times = []
-    for event in fit(dataset, np.ones((len(images), 10), bool), config):
+    for event in fit(dataset, np.ones((len(images), 10), bool), settings_for(config, dataset)):
         if isinstance(event, Stepped):
             times.append(time.process_time())
     return float(np.diff(times).min()) / torch.get_num_threads() / (batch * units("proden", {}))
@@ -69,7 +69,7 @@ def seconds_here(configs: Iterable[RunConfig]) -> float:
     """One after another, with the threads torch has now."""
     total = 0.0
     for config in configs:
-        network = complete(config).network or ""
+        network = settings_of(config).network
         total += work(config) * area(config.data) * seconds_a_unit(network, SOURCES[config.data].shape[0])
     return total
 

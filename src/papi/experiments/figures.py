@@ -1,22 +1,23 @@
-"""Figures of a suite from the curves of its runs: means over seeds, with their range shaded. SVG and PNG."""
+"""Figures of a suite from the curves of its runs: the mean over seeds as a line, the range as a band."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import MaxNLocator
 
-from papi.experiments.rows import Result, Results
-from papi.experiments.suites import Entry, Figure, Task
+from papi.experiments.results import Result, Results
+from papi.experiments.suites import Entry, Figure, Suite, Task
 from papi.experiments.tables import outcome
 
-STYLE: dict[str, Any] = {
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
+STYLE: "dict[RcKeyType, object]" = {
     "svg.fonttype": "none",
     "svg.hashsalt": "papi",  # the same picture gives the same file
     "font.size": 9,
@@ -42,13 +43,13 @@ Curve = tuple[np.ndarray, np.ndarray]  # x, and y as (seeds, x)
 
 
 def draw(figure: Figure, results: Results) -> Drawing | None:
-    """A panel for each task (and entry, where two lines belong to each); None while no run has the curves."""
+    """Draw one panel per task; for `right_alone`, one per task and entry. None if no run has the curves."""
     panels: list[tuple[str, list[Entry], Task]] = [
         (f"{entry.label}: {task.name}", [entry], task) for task in figure.table.tasks for entry in figure.table.entries
     ]
     if figure.measure != "right_alone":
         panels = [(task.name, list(figure.table.entries), task) for task in figure.table.tasks]
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE):
         columns = min(4, len(panels))
         rows = -(-len(panels) // columns)
         width = max(columns, 1.5)  # one panel alone would be too narrow for the legend
@@ -72,7 +73,7 @@ def draw(figure: Figure, results: Results) -> Drawing | None:
 
 
 def _add_legend(drawing: Drawing) -> None:
-    """Every line of any panel once, in as many columns as the picture is wide."""
+    """Every line of any panel once, in as many columns as fit."""
     lines = {
         label: line for axes in drawing.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
@@ -84,7 +85,7 @@ def _add_legend(drawing: Drawing) -> None:
 
 
 def _leave_out_the_rise(axes: Axes) -> None:
-    """Begin the y axis where all lines are after a quarter of the compute: the rise would flatten what is compared."""
+    """Start the y axis at the lowest accuracy after a quarter of the compute: the rise would flatten what follows."""
     lines = [np.asarray(line.get_xydata()) for line in axes.get_lines()]
     if lines:
         quarter = max(points[:, 0].max() for points in lines) / 4
@@ -92,7 +93,7 @@ def _leave_out_the_rise(axes: Axes) -> None:
 
 
 def _draw(axes: Axes, figure: Figure, entry: Entry, runs: Sequence[Result], place: int) -> bool:
-    """The lines of one entry in one panel; whether there was anything to draw."""
+    """Draw the lines of one entry into one panel. Returns whether there were any."""
     colour = COLOURS[place % len(COLOURS)]
     if figure.measure == "similarity":
         styles = [("intra_similarity", f"{entry.label}, within", colour, "-"),
@@ -117,7 +118,7 @@ def _draw(axes: Axes, figure: Figure, entry: Entry, runs: Sequence[Result], plac
 
 
 def _curve(runs: Sequence[Result], name: str, *, by_compute: bool) -> Curve | None:
-    """Values of all runs that have them at every epoch, over epochs or over the CPU time spent until then."""
+    """Values of all runs that have them at every epoch, over epochs or over the CPU time spent so far."""
     needed = [name, "cpu_seconds"] if by_compute else [name]
     known = [run for run in runs if all(None not in run.curves.get(each, [None]) for each in needed)]
     if not known:
@@ -129,11 +130,21 @@ def _curve(runs: Sequence[Result], name: str, *, by_compute: bool) -> Curve | No
 
 
 def save(drawing: Drawing, path: Path) -> list[Path]:
-    """As `path`.svg and `path`.png."""
+    """Write `path`.svg and `path`.png."""
     path.parent.mkdir(parents=True, exist_ok=True)
     vector, pixels = path.with_suffix(".svg"), path.with_suffix(".png")
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        FigureCanvasSVG(drawing).print_svg(vector, metadata={"Date": None})  # type: ignore[no-untyped-call]
-        drawing.set_dpi(130)
-        FigureCanvasAgg(drawing).print_png(pixels, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    with mpl.rc_context(STYLE):
+        drawing.savefig(vector, metadata={"Date": None})
+        drawing.savefig(pixels, dpi=130, metadata={"Software": None})
     return [vector, pixels]
+
+
+def save_all(suite: Suite, results: Results, folder: Path) -> list[tuple[Figure, Path]]:
+    """Write every figure of a suite that has curves into a folder. Each comes back with its SVG file."""
+    saved = []
+    for figure in suite.figures:
+        drawing = draw(figure, results)
+        if drawing is not None:
+            vector, _ = save(drawing, folder / f"{suite.name}-{figure.name}.svg")
+            saved.append((figure, vector))
+    return saved

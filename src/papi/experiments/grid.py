@@ -5,33 +5,27 @@ Whoever trains a cell holds a lock of its name, and the process that trains inhe
 while runs of a killed one go on waits for those.
 """
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Literal
+from typing import Literal
 
-import joblib  # type: ignore[import-untyped]
+import joblib
+from filelock import lock_descriptor
 
 from papi.config import RunConfig
 from papi.errors import UserError
 from papi.experiments import cells
 from papi.experiments.compute import work
-from papi.setup.settings import complete
 
 Backend = Literal["local", "dask", "ray"]
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-_stopping = threading.Event()
-_received: list[int] = []
-_children: set[subprocess.Popen[str]] = set()
 
 
 @dataclass(frozen=True)
@@ -67,91 +61,104 @@ def make_cells(configs: Iterable[RunConfig], out: Path, threads: int) -> list[Ce
         key = cells.key(config)
         if key not in found:
             folder = out.resolve() / cells.folder_name(config)
-            epochs = complete(config).epochs or 0
+            epochs = cells.settings_of(config).epochs
             found[key] = Cell(key, folder, tuple(cells.arguments(config)), threads, epochs, work(config))
     return list(found.values())
 
 
-def train_cell(cell: Cell) -> Ended:
-    """Train a cell here, which may be any machine of a cluster."""
-    cell.lock.parent.mkdir(parents=True, exist_ok=True)
-    with cell.lock.open("w") as lock:
-        while not _locked(lock):
-            if _stopping.wait(0.5):
-                break
-        if _stopping.is_set():
-            return Ended(cell, stopped=True)
-        os.utime(lock.fileno())  # tells others when it began
+class Processes:
+    """The training processes on this machine. Told to stop, they save and end, and no more are started."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._running: set[subprocess.Popen[str]] = set()
+
+    def stop(self) -> None:
+        """Tell all to save and stop. Told twice, they stop at once."""
+        self._stopping.set()
+        for process in list(self._running):
+            process.terminate()
+
+    def train(self, cell: Cell) -> Ended:
+        """Train a cell, as soon as no other process trains it."""
+        cell.lock.parent.mkdir(parents=True, exist_ok=True)
+        with cell.lock.open("w") as lock:
+            while not lock_descriptor(lock.fileno(), blocking=False):
+                if self._stopping.wait(0.5):
+                    break
+            if self._stopping.is_set():
+                return Ended(cell, stopped=True)
+            os.utime(lock.fileno())  # tells others when it began
+            code, said = self._run(cell, lock.fileno())
+        if code == 0:
+            return Ended(cell)
+        lines = said.strip().splitlines() or [f"it ended with code {code} and said nothing"]
+        return Ended(cell, lines[-1], stopped=self._stopping.is_set())
+
+    def _run(self, cell: Cell, lock: int) -> tuple[int, str]:
+        """The exit code of the process, and what it wrote to its error output."""
+        options = ["--threads", str(cell.threads), "--out", str(cell.folder)]
         with subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "papi",
-                "train",
-                *cell.arguments,
-                "--threads",
-                str(cell.threads),
-                "--out",
-                cell.folder,
-            ],
+            [sys.executable, "-m", "papi", "train", *cell.arguments, *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | {"OMP_NUM_THREADS": str(cell.threads)},
-            pass_fds=(lock.fileno(),),
+            pass_fds=(lock,),
             start_new_session=True,  # Ctrl-C reaches the grid alone, which tells its runs once
         ) as process:
-            _children.add(process)
-            if _stopping.is_set():  # the signal came while it started
+            self._running.add(process)
+            if self._stopping.is_set():  # the signal came while it started
                 process.terminate()
             _, said = process.communicate()
-            _children.discard(process)
-    if process.returncode == 0:
-        return Ended(cell)
-    lines = said.strip().splitlines() or [f"it ended with code {process.returncode} and said nothing"]
-    return Ended(cell, lines[-1], stopped=_stopping.is_set())
+            self._running.discard(process)
+        return process.returncode, said
 
 
-def _locked(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def train_cell(cell: Cell) -> Ended:
+    """Train a cell on a machine of a cluster, where it goes on to its end."""
+    return Processes().train(cell)
 
 
-def run(todo: list[Cell], *, jobs: int | None, backend: Backend, address: str | None) -> Iterator[Ended]:
-    """Train cells and yield each as it ends. A failed cell does not stop the rest.
+class Grid:
+    """Trains cells here or on a cluster. SIGTERM, SIGINT and SIGHUP stop it; `stopped_by` is the first that came."""
 
-    On SIGTERM, SIGINT or SIGHUP local runs are told to save and stop; a cluster finishes the cells it has begun.
-    """
-    with _signals(backend), _backend(backend, address):
-        how = "list" if backend == "ray" else "generator_unordered"  # Ray's backend tells all at the end
-        parallel = joblib.Parallel(jobs or -1, batch_size=1, return_as=how)
-        yield from parallel(joblib.delayed(train_cell)(cell) for cell in todo)
+    def __init__(self, *, jobs: int | None = None, backend: Backend = "local", address: str | None = None) -> None:
+        self.jobs = jobs
+        self.backend = backend
+        self.address = address
+        self.stopped_by: int | None = None
+        self._processes = Processes()
 
+    def run(self, todo: Sequence[Cell]) -> Iterator[Ended]:
+        """Train cells and yield each as it ends. A failed cell does not stop the rest.
 
-@contextmanager
-def _signals(backend: Backend) -> Iterator[None]:
-    def stop(number: int, _: FrameType | None) -> None:
-        _received.append(number)
-        if backend != "local":
+        A signal tells local runs to save and stop. On a cluster it raises KeyboardInterrupt, and the cluster finishes
+        the cells it has begun.
+        """
+        train = self._processes.train if self.backend == "local" else train_cell
+        with self._listening(), _backend(self.backend, self.address):
+            how = "list" if self.backend == "ray" else "generator_unordered"  # Ray's backend tells all at the end
+            parallel = joblib.Parallel(self.jobs or -1, batch_size=1, return_as=how)
+            yield from parallel(joblib.delayed(train)(cell) for cell in todo)
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Takes the signals, and gives them back."""
+        signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        before = {number: signal.signal(number, self._stop) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        if self.stopped_by is None:
+            self.stopped_by = number
+        if self.backend != "local":
             raise KeyboardInterrupt
-        _stopping.set()
-        for child in list(_children):
-            child.send_signal(signal.SIGTERM)
-
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def stop_signal() -> int | None:
-    """The signal that asked the grid to stop, if one did."""
-    return _received[0] if _received else None
+        self._processes.stop()
 
 
 @contextmanager
@@ -172,7 +179,7 @@ def _backend(backend: Backend, address: str | None) -> Iterator[None]:
 @contextmanager
 def _dask(address: str | None) -> Iterator[None]:
     try:
-        from distributed import Client  # type: ignore[import-not-found, import-untyped]
+        from distributed import Client
     except ImportError as error:
         raise UserError("--backend dask needs Dask: pip install 'papi-pll[dask]'.") from error
     if address is None:
@@ -191,8 +198,8 @@ def _dask(address: str | None) -> Iterator[None]:
 
 def _ray(address: str | None) -> None:
     try:
-        import ray  # type: ignore[import-not-found]
-        from ray.util.joblib import register_ray  # type: ignore[import-not-found]
+        import ray
+        from ray.util.joblib import register_ray
     except ImportError as error:
         raise UserError("--backend ray needs Ray: pip install 'papi-pll[ray]'.") from error
     try:

@@ -1,7 +1,7 @@
-"""Every table and figure of the paper as a suite, with the paper's numbers. `--scale paper`.
+"""Every table and figure of the paper as a suite, with the paper's numbers: `--scale paper`.
 
-Runs have the released settings (`--preset paper`): made for a GPU, hours to days each. The numbers are those of the
-paper's tables: accuracy in %, mean ± standard deviation of three runs.
+Runs use the released settings (`--preset paper`), which are made for a GPU; each takes hours to days. The numbers are
+those of the paper's tables: accuracy in %, mean ± standard deviation of three runs.
 """
 
 from papi.experiments.suites import Entry, Figure, Place, Published, Suite, Table, Task
@@ -156,11 +156,13 @@ AUGMENTATION: Numbers = {
 
 
 def tasks(data: str, rates: tuple[float, ...]) -> tuple[Task, ...]:
+    """One task for each flip rate."""
     return tuple(Task(_DATA[data], data, f"q = {rate:g}", rate) for rate in rates)
 
 
 def instance_task(data: str) -> Task:
-    # Which networks made the authors' sets is known, how they were trained is not: see docs/experiments.md.
+    """Candidate sets that depend on the image."""
+    # The authors' networks are known, but not how they were trained: see docs/experiments.md.
     annotator = "small" if data == "Fashion-MNIST" else "wide-resnet"
     return Task(_DATA[data], data, "instance-dependent", kind="instance-dependent", annotator=annotator)
 

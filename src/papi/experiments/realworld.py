@@ -1,6 +1,6 @@
-"""Real candidate sets: feature tables that people collected for partial-label learning. Part of `--scale cpu`.
+"""Real candidate sets: feature tables collected for partial-label learning. Part of `--scale cpu`.
 
-A fifth of each table, another for each seed, is the test part; columns are standardised on the rest.
+A fifth of each table is held out for testing, a different one for each seed. Columns are standardised on the rest.
 """
 
 from papi.experiments.paper import CC, PAPI, PICO, PRODEN

@@ -9,7 +9,7 @@ import rich.table
 from rich.text import Text
 
 from papi.experiments import tables
-from papi.experiments.rows import Results
+from papi.experiments.results import Results
 from papi.experiments.suites import Suite
 from papi.experiments.tables import Sheet
 
@@ -18,6 +18,7 @@ _LATEX = str.maketrans({"±": r"$\pm$", "%": r"\%", "−": "$-$", "–": "--", "
 
 
 def markdown(sheet: Sheet) -> str:
+    """A table for Markdown, under its title."""
     rows = [[f"**{text}**" if bold else text for text, bold in row] for row in _marked(sheet)]
     lines = [sheet.header, ["---"] * len(sheet.header), *rows]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -25,7 +26,7 @@ def markdown(sheet: Sheet) -> str:
 
 
 def latex(sheet: Sheet) -> str:
-    r"""A `table` for papers that use booktabs."""
+    """A LaTeX `table` that needs the package booktabs."""
     rows = [
         [rf"\textbf{{{_escaped(text)}}}" if bold else _escaped(text) for text, bold in row] for row in _marked(sheet)
     ]
@@ -39,6 +40,7 @@ def latex(sheet: Sheet) -> str:
 
 
 def terminal(sheet: Sheet) -> rich.table.Table:
+    """A table for a rich console."""
     table = rich.table.Table(*sheet.header, title=sheet.title, title_justify="left")
     for row in _marked(sheet):
         table.add_row(*(Text(text, "bold" if bold else "") for text, bold in row))
@@ -46,7 +48,7 @@ def terminal(sheet: Sheet) -> rich.table.Table:
 
 
 def comma_separated(suite: Suite, results: Results) -> str:
-    """One line for each mean, for programs."""
+    """CSV with one line for each mean, for programs to read."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(

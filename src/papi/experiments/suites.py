@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from papi.config import CandidateKind, CandidatesConfig, RunConfig
+from papi.data.known.sources import SOURCES
 from papi.experiments.compute import epochs_within
 
 Scale = Literal["paper", "cpu"]
@@ -21,6 +22,7 @@ class Entry:
 
     @property
     def settings(self) -> dict[str, str]:
+        """The options by name."""
         return dict(option.split("=", 1) for option in self.options)
 
 
@@ -38,7 +40,13 @@ class Task:
     annotator: str = "small"
 
     @property
+    def same_images(self) -> str:
+        """What a ceiling is trained on: one run of it serves all names of the same images."""
+        return (SOURCES[self.data].twin if self.data in SOURCES else None) or self.data
+
+    @property
     def name(self) -> str:
+        """Data and task."""
         return f"{self.data_label}, {self.label}"
 
     def candidates(self, entry: Entry) -> CandidatesConfig:
@@ -74,12 +82,13 @@ class Table:
     published_by: str = "paper"  # how tables call those numbers
 
     def length(self, entry: Entry) -> int | None:
+        """Epochs of an entry's runs; None leaves them to the preset."""
         return self.epochs if self.units is None else epochs_within(self.units, entry.method, entry.settings)
 
     def config(self, entry: Entry, task: Task, seed: int) -> RunConfig:
-        data = "cifar100" if entry.ceiling and task.data == "cifar100-h" else task.data
+        """The run of an entry on a task."""
         return RunConfig(
-            data=data,
+            data=task.same_images if entry.ceiling else task.data,
             limit=task.limit,
             candidates=task.candidates(entry),
             method=entry.method,

@@ -1,4 +1,4 @@
-"""From results to tables: mean ± standard deviation, differences seed by seed, the paper's numbers beside."""
+"""Tables from results: mean ± standard deviation, differences seed by seed, and the paper's numbers for comparison."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from papi.experiments import cells
 from papi.experiments.compute import units
-from papi.experiments.rows import Result, Results
+from papi.experiments.results import Result, Results
 from papi.experiments.suites import Entry, Published, Suite, Table, Task
 
 RULE = (
@@ -18,7 +18,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table ready to be written in any format: texts, and which of them are the best."""
+    """A table ready for any format: its texts, and which of them are bold."""
 
     title: str
     header: tuple[str, ...]
@@ -37,17 +37,21 @@ class Outcome:
 
     @property
     def accuracies(self) -> dict[int, float]:
+        """Test accuracy in %, by seed."""
         return {seed: 100 * run.values["test_accuracy"] for seed, run in self.runs.items()}
 
     @property
     def complete(self) -> bool:
+        """Whether every seed has a run."""
         return len(self.runs) == self.wanted
 
     @property
     def mean(self) -> float:
+        """Mean test accuracy in %."""
         return statistics.mean(self.accuracies.values())
 
     def text(self) -> str:
+        """The cell of a table: mean and deviation, seeds that are missing, and the published number."""
         told = spread(list(self.accuracies.values())) if self.runs else NOTHING
         if self.runs and not self.complete:
             told += f" ({len(self.runs)}/{self.wanted})"
@@ -58,12 +62,13 @@ class Outcome:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation; one value has none."""
+    """Mean and standard deviation; of one value the mean alone."""
     mean = f"{statistics.mean(values):.2f}"
     return mean if len(values) == 1 else f"{mean} ± {statistics.pstdev(values):.2f}"
 
 
 def outcome(table: Table, entry: Entry, task: Task, results: Results) -> Outcome:
+    """The finished runs of one cell of a table."""
     keys = {seed: cells.key(table.config(entry, task, seed)) for seed in table.seeds}
     runs = {seed: results[key] for seed, key in keys.items() if key in results}
     published = table.published.get((entry.label, task.data_label, task.label))
@@ -74,17 +79,18 @@ Column = dict[Entry, Outcome]  # one task of a table
 
 
 def column(table: Table, task: Task, results: Results) -> Column:
+    """The finished runs of all entries on one task."""
     return {entry: outcome(table, entry, task, results) for entry in table.entries}
 
 
 def ranking(found: Column) -> list[Entry]:
-    """Entries, best first, as soon as each has a run: before that nobody is the best. Ceilings do not take part."""
+    """Entries without ceilings, best first; empty until each of them has a run."""
     rivals = [entry for entry in found if not entry.ceiling]
     return sorted(rivals, key=lambda entry: -found[entry].mean) if all(found[each].runs for each in rivals) else []
 
 
 def overviews(table: Table, results: Results) -> list[Sheet]:
-    """Methods by tasks, a sheet for each dataset; two last rows set the best against the runner-up and the ceiling."""
+    """Methods by tasks, one sheet per dataset. The last rows compare the best with the runner-up and the ceiling."""
     sheets = []
     for data in dict.fromkeys(task.data_label for task in table.tasks):
         tasks = [task for task in table.tasks if task.data_label == data]
@@ -118,7 +124,7 @@ def _below_ceiling(found: Column) -> str:
 
 
 def to_ceiling(found: Column, entry: Entry) -> str:
-    """Mean difference to the supervised runs of the same seeds."""
+    """Mean difference to the ceiling over the same seeds."""
     ceiling = next((each for other, each in found.items() if other.ceiling), None)
     if ceiling is None or entry.ceiling:
         return ""
@@ -136,18 +142,18 @@ def _by_seed(ours: Outcome, theirs: Outcome) -> str:
 
 
 def to_best_other(found: Column, entry: Entry) -> str:
-    """Seed by seed: the winner's lead over the runner-up, and how far others are behind the winner."""
+    """Difference to the best other entry, seed by seed: the lead of the winner, or how far others are behind it."""
     others = [other for other in ranking(found) if other != entry]
     return NOTHING if entry.ceiling or not others else _by_seed(found[entry], found[others[0]])
 
 
 def details(suite: Suite, results: Results) -> list[Sheet]:
-    """A sheet for each task, with every comparison of it (equal epochs, equal compute) side by side."""
+    """One sheet per task, with its comparisons (equal epochs, equal compute) side by side."""
     sheets = []
     for task in dict.fromkeys(task for table in suite.tables for task in table.tasks):
         tables = [table for table in suite.tables if task in table.tasks]
         columns = [column(table, task, results) for table in tables]
-        processors = {run.processor for found in columns for each in found.values() for run in each.runs.values()}
+        processors = {run.made.processor for found in columns for each in found.values() for run in each.runs.values()}
         entries = list(dict.fromkeys(entry for table in tables for entry in table.entries))
         header = ["Method", "Units"]
         for table in tables:
@@ -171,18 +177,18 @@ def _detail(table: Table, found: Column, entry: Entry, several_processors: bool)
 
 
 def _cpu_seconds(each: Outcome, several_processors: bool) -> str:
-    """The mean of each kind of processor for itself, named where there are several: one may be twice as fast."""
+    """The mean for each kind of processor, with its name if there are several: one may be twice as fast."""
     times: dict[str, list[float]] = {}
     for run in each.runs.values():
         if "cpu_seconds" in run.values:
-            times.setdefault(run.processor, []).append(run.values["cpu_seconds"])
+            times.setdefault(run.made.processor, []).append(run.values["cpu_seconds"])
     means = {kind: f"{statistics.mean(spent):.0f}" for kind, spent in sorted(times.items())}
     told = [f"{mean} ({kind})" if several_processors else mean for kind, mean in means.items()]
     return ", ".join(told) or NOTHING
 
 
 def _without_empty(sheet: Sheet) -> Sheet:
-    """Without columns in which there is nothing, as differences to a ceiling that was not trained."""
+    """Drop empty columns, such as differences to a ceiling that was not trained."""
     kept = [place for place in range(len(sheet.header)) if any(row[place] for row in sheet.rows)]
     return Sheet(
         sheet.title,
@@ -193,7 +199,7 @@ def _without_empty(sheet: Sheet) -> Sheet:
 
 
 def costs(table: Table, results: Results) -> list[Sheet]:
-    """What a step costs and what accuracy is had for it, by batch size."""
+    """CPU seconds per step and peak memory, by batch size."""
     sheets = []
     for title, value in (("CPU seconds a step", _step_seconds), ("peak memory (MB)", _memory)):
         rows = []
@@ -216,7 +222,7 @@ def _memory(runs: Sequence[Result]) -> str:
 
 
 def sheets(suite: Suite, results: Results, *, detailed: bool) -> list[Sheet]:
-    """All tables of a suite; `detailed` adds a sheet a task with differences, epochs and CPU time."""
+    """All tables of a suite. `detailed` adds one sheet per task, with differences, epochs and CPU time."""
     made = [sheet for table in suite.tables for sheet in overviews(table, results)]
     if suite.costs:
         return made + [sheet for table in suite.tables for sheet in costs(table, results)]

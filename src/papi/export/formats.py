@@ -8,9 +8,10 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import asdict
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ from torch.jit._trace import TracerWarning
 from papi.errors import UserError
 from papi.files.durable import output_file
 from papi.inference import Model, load
+from papi.networks import NETWORKS
+from papi.networks.build import arranged
+from papi.networks.registry import explained
 from papi.randomness import draws
 from papi.runs.model import save_model
 
@@ -52,6 +56,7 @@ class Whole(nn.Module):
         self.eval()
 
     def forward(self, samples: Tensor) -> Tensor:
+        """Probabilities of raw samples."""
         logits: Tensor = self.network(samples.float() * self.scale + self.shift).logits
         return (logits / self.temperature).softmax(1)
 
@@ -59,13 +64,13 @@ class Whole(nn.Module):
 def _plain_copy(model: Model) -> nn.Module:
     """The network on the CPU in the plain memory layout, which every format understands."""
     network = copy.deepcopy(model.network).cpu().eval().requires_grad_(False)
-    return network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload, no-any-return]
+    return arranged(network, torch.contiguous_format)
 
 
 class _Format(NamedTuple):
     suffix: str
     write: Callable[[Model, Path], None]
-    read: Callable[[Path], Answer]
+    read: Callable[[Model, Path], Answer]
 
 
 def export(model: Model, kind: str, file: Path) -> float:
@@ -74,11 +79,8 @@ def export(model: Model, kind: str, file: Path) -> float:
     The file is written beside, checked, and renamed.
     """
     _require_packages(kind)
-    form = FORMATS[kind]
     with output_file(file) as half:
-        with _quiet():
-            form.write(model, half)
-            difference = _largest_difference(model, form.read(half))
+        difference = _written(model, kind, half)
         if not difference <= TOLERANCE:
             raise UserError(
                 f"as {kind} this model gives other probabilities, by up to {difference:.2g}: nothing was written. "
@@ -87,7 +89,25 @@ def export(model: Model, kind: str, file: Path) -> float:
     return difference
 
 
+def _written(model: Model, kind: str, file: Path) -> float:
+    """Write the file, read it back, and return by how much its answers differ at most."""
+    form = FORMATS[kind]
+    try:
+        with _quiet():
+            form.write(model, file)
+            return _largest_difference(model, form.read(model, file))
+    except (UserError, OSError):  # OSError: the disk, of which `output_file` tells
+        raise
+    except Exception as error:  # every exporter has exceptions of its own
+        name = model.card.network or type(model.network.encoder).__name__
+        raise UserError(
+            f"the network {name} cannot be exported as {kind} ({explained(error)}): nothing was "
+            "written. Use another --format, or change the network."
+        ) from error
+
+
 def input_name(model: Model) -> str:
+    """What an exported model calls its input."""
     return "features" if len(model.card.shape) == 1 else "images"
 
 
@@ -105,7 +125,7 @@ def _largest_difference(model: Model, answer: Answer) -> float:
         found, expected = answer(samples), model.predict_proba(samples)
         if found.shape != expected.shape:
             return float("inf")
-        worst = max(worst, float(np.abs(found - expected).max()))
+        worst = float(np.maximum(worst, np.abs(found - expected).max()))  # `max` would lose NaN
     return worst
 
 
@@ -134,12 +154,17 @@ def _write_onnx(model: Model, file: Path) -> None:
     program.save(str(file), external_data=False)
 
 
-def _read_onnx(file: Path) -> Answer:
+def _read_onnx(_: Model, file: Path) -> Answer:
     import onnxruntime  # type: ignore[import-untyped]
 
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
-    return lambda samples: session.run(None, {name: samples})[0]  # type: ignore[no-any-return]
+
+    def answer(samples: np.ndarray) -> np.ndarray:
+        probabilities: np.ndarray = session.run(None, {name: samples})[0]
+        return probabilities
+
+    return answer
 
 
 def _write_pt2(model: Model, file: Path) -> None:
@@ -148,9 +173,8 @@ def _write_pt2(model: Model, file: Path) -> None:
     torch.export.save(program, file, extra_files={METADATA: _card(model)})
 
 
-def _read_pt2(file: Path) -> Answer:
-    module = torch.export.load(file).module()
-    return lambda samples: module(torch.from_numpy(samples)).numpy()  # type: ignore[no-any-return]
+def _read_pt2(_: Model, file: Path) -> Answer:
+    return _asking(torch.export.load(file).module())
 
 
 def _write_torchscript(model: Model, file: Path) -> None:
@@ -158,18 +182,28 @@ def _write_torchscript(model: Model, file: Path) -> None:
     torch.jit.save(traced, str(file), _extra_files={METADATA: _card(model)})  # type: ignore[no-untyped-call]
 
 
-def _read_torchscript(file: Path) -> Answer:
-    module = torch.jit.load(str(file))  # type: ignore[no-untyped-call]
-    return lambda samples: module(torch.from_numpy(samples)).detach().numpy()  # type: ignore[no-any-return]
+def _read_torchscript(_: Model, file: Path) -> Answer:
+    return _asking(torch.jit.load(str(file)))  # type: ignore[no-untyped-call]
+
+
+def _asking(module: Callable[[Tensor], Tensor]) -> Answer:
+    """A module of torch that takes and gives NumPy arrays."""
+    return lambda samples: module(torch.from_numpy(samples)).detach().numpy()
 
 
 def _write_safetensors(model: Model, file: Path) -> None:
     save_model(file, model.network, model.card)
 
 
+def _read_safetensors(model: Model, file: Path) -> Answer:
+    """By name, as others will read it; a network from outside is at hand already, wherever its code lies."""
+    network = None if model.card.network in NETWORKS else model.network.encoder
+    return load(file, network=network).predict_proba
+
+
 FORMATS = {
     "onnx": _Format(".onnx", _write_onnx, _read_onnx),
-    "safetensors": _Format(".safetensors", _write_safetensors, lambda file: load(file).predict_proba),
+    "safetensors": _Format(".safetensors", _write_safetensors, _read_safetensors),
     "pt2": _Format(".pt2", _write_pt2, _read_pt2),
     "torchscript": _Format(".torchscript.pt", _write_torchscript, _read_torchscript),
 }
@@ -185,15 +219,18 @@ def _require_packages(kind: str) -> None:
 def _quiet() -> Iterator[None]:
     """Without what the exporters say about themselves: which of their parts are deprecated, which they do without.
 
-    Tracing also warns of every branch it takes for good; the one in a network is that of batches that are not empty.
+    Tracing also warns of every branch that it takes for good. Whether that was right, the comparison shows. A network
+    that cannot be followed is printed as a whole; the exception says enough.
     """
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(f"torch.{name}") for name in ("onnx", "fx.experimental.symbolic_shapes")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
             for category in (DeprecationWarning, FutureWarning, TracerWarning):
                 warnings.simplefilter("ignore", category)
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,27 +1,34 @@
-"""A model as a folder for Hugging Face's hub: the layout it expects, with a model card that says what is known."""
+"""A model as a folder for the Hugging Face Hub: the layout it expects, with a model card that says what is known.
+
+Everything is written on this machine; nothing is sent anywhere.
+"""
 
 import json
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from papi import __version__
 from papi.errors import UserError
 from papi.export.formats import FORMATS, export, input_name
 from papi.inference import Model
+from papi.runs.schema import Record, Summary
 
 _LARGE = ("*.safetensors", "*.onnx", "*.pt2", "*.pt")  # what the hub keeps outside git
 _PLACES = {"onnx": "onnx/model.onnx"}  # where programs look for it; others lie at the top
+_TAGS = ["partial-label-learning", "weak-supervision", "papi"]
 
 
 def write_hub_folder(
-    model: Model, kind: str, folder: Path, name: str, record: dict[str, Any], summary: dict[str, Any]
+    model: Model, kind: str, folder: Path, name: str, record: Record | None, summary: Summary | None
 ) -> float:
     """Fill a new folder; return by how much the exported model's answers differ at most.
 
-    `record` and `summary` are config.json and summary.json of the run, empty where there is only a model.
+    `record` and `summary` belong to the run that trained the model, where there is one.
     """
+    if find_spec("huggingface_hub") is None:
+        raise UserError("--hub-folder needs huggingface_hub: pip install 'papi-pll[hub]'")
     if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UserError(f"{folder} is not an empty folder: choose another with --hub-folder, or remove it.")
     half = folder.with_name(f".{folder.name}.writing")
@@ -52,7 +59,7 @@ def _write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _config(model: Model) -> dict[str, Any]:
+def _config(model: Model) -> dict[str, object]:
     """What programs read before they load weights; the hub counts downloads of this file."""
     card = model.card
     names = dict(enumerate(card.class_names))
@@ -75,35 +82,33 @@ def _task(model: Model) -> str:
     return "tabular-classification" if input_name(model) == "features" else "image-classification"
 
 
-def _front_matter(model: Model, name: str, summary: dict[str, Any]) -> str:
-    """The card's data for the hub. Texts are quoted as in JSON, which YAML reads as well."""
-    lines = [
-        "library_name: papi-pll",
-        f"pipeline_tag: {_task(model)}",
-        "tags:",
-        *(f"- {tag}" for tag in ("partial-label-learning", "weak-supervision", "papi")),
-    ]
-    accuracy = summary.get("test_accuracy")
-    if accuracy is not None:
-        lines += [
-            "metrics:",
-            "- accuracy",
-            "model-index:",
-            f"- name: {_quoted(name)}",
-            "  results:",
-            "  - task:",
-            f"      type: {_task(model)}",
-            "    dataset:",
-            f"      name: {_quoted(summary['dataset'])}",
-            f"      type: {_quoted(summary['dataset'])}",
-            "    metrics:",
-            "    - type: accuracy",
-            f"      value: {accuracy:.4f}",
+def _front_matter(model: Model, name: str, summary: Summary | None) -> str:
+    """The data of the card, which the hub reads."""
+    from huggingface_hub import EvalResult, ModelCardData  # an extra, and slow to load
+
+    results = None
+    if summary is not None and summary.test_accuracy is not None:
+        results = [
+            EvalResult(
+                task_type=_task(model),
+                dataset_type=summary.dataset,
+                dataset_name=summary.dataset,
+                metric_type="accuracy",
+                metric_value=round(summary.test_accuracy, 4),
+            )
         ]
-    return "\n".join(["---", *lines, "---", ""])
+    data = ModelCardData(
+        library_name="papi-pll",
+        pipeline_tag=_task(model),
+        tags=_TAGS,
+        metrics=["accuracy"] if results else None,
+        model_name=name if results else None,
+        eval_results=results,
+    )
+    return f"---\n{data.to_yaml()}\n---\n"
 
 
-def _card(model: Model, kind: str, name: str, record: dict[str, Any], summary: dict[str, Any]) -> str:
+def _card(model: Model, kind: str, name: str, record: Record | None, summary: Summary | None) -> str:
     samples, shape = input_name(model), " x ".join(map(str, model.card.shape))
     kinds = "uint8 images (channels x height x width)" if samples == "images" else "float32 features"
     sections = [
@@ -147,30 +152,23 @@ def _usage(model: Model, kind: str) -> str:
     return "\n\n".join(parts)
 
 
-def _training(record: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+def _training(record: Record | None, summary: Summary | None) -> list[str]:
     """What is known of the run, a line each."""
-    config, sets = record.get("config") or {}, record.get("candidates") or {}
-    facts: dict[str, Any] = {
-        "method": config.get("method"),
-        "data": summary.get("dataset"),
-        "training samples": summary.get("training_images"),
-        "possible labels of a sample, on average": _rounded(sets.get("mean_candidates")),
-        "network": config.get("network"),
-        "epochs": config.get("epochs"),
-        "seed": config.get("seed"),
-        "accuracy on test samples": _rounded(summary.get("test_accuracy"), 4),
-        "training labels resolved to the true one": _rounded(summary.get("disambiguation_accuracy"), 4),
-        "starts from the run": Path(record["parent"]["folder"]).name if "parent" in record else None,
-    }
+    facts: dict[str, object] = {}
+    if record is not None:
+        facts |= {name: record.config.get(name) for name in ("method", "network", "epochs", "seed")}
+        facts["possible labels of a sample, on average"] = _rounded(record.candidates.get("mean_candidates"), 2)
+        facts["starts from the run"] = Path(record.parent.folder).name if record.parent else None
+    if summary is not None:
+        facts["data"] = summary.dataset
+        facts["training samples"] = summary.training_images
+        facts["accuracy on test samples"] = _rounded(summary.test_accuracy, 4)
+        facts["training labels resolved to the true one"] = _rounded(summary.disambiguation_accuracy, 4)
     return [f"- {what}: {_plain(str(value))}" for what, value in facts.items() if value is not None]
 
 
-def _rounded(value: float | None, digits: int = 2) -> str | None:
+def _rounded(value: float | None, digits: int) -> str | None:
     return None if value is None else f"{value:.{digits}f}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _plain(text: str) -> str:

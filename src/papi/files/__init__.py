@@ -1,4 +1,4 @@
-"""Files that are whole or refused: atomic writes, locks, archives of arrays.
+"""Files that are whole or refused, and where they lie: atomic writes, locks, archives of arrays, the cache folder.
 
 Imports nothing of the package but errors.
 """

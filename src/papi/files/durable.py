@@ -66,8 +66,6 @@ def _explained(file: Path) -> Iterator[None]:
 
 def sync_folder(folder: Path) -> None:
     """Bring the names in a folder to disk: without it a power cut can undo a rename."""
-    if os.name != "posix":  # elsewhere folders cannot be opened
-        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,45 +1,43 @@
-"""The methods by name. A new one is a file beside these and a line here."""
+"""What is learned: one file a method, with its settings and presets, and the blocks that methods are made of.
 
-import importlib
+Imports `networks`, `distributed` and the foundations. A new method is a file here and a line in the table below.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from papi.errors import UserError, unknown
-from papi.methods.base import Method
-from papi.methods.cc import CC
-from papi.methods.dpll import DPLL
-from papi.methods.lws import LWS
-from papi.methods.papi import PaPi
-from papi.methods.pico import PiCO
-from papi.methods.proden import PRODEN
-from papi.methods.rc import RC
-from papi.methods.supervised import Supervised
-from papi.methods.valen import VALEN
 
-__all__ = ["METHODS", "Method", "find_method"]
+if TYPE_CHECKING:
+    from papi.methods.base import Method
 
-METHODS: dict[str, type[Method]] = {
-    "papi": PaPi,
-    "dpll": DPLL,
-    "pico": PiCO,
-    "valen": VALEN,
-    "proden": PRODEN,
-    "lws": LWS,
-    "rc": RC,
-    "cc": CC,
-    "supervised": Supervised,
+__all__ = ["METHODS", "find_method"]
+
+# Where each method is found: loaded when it is asked for, as those from outside the package are.
+METHODS = {
+    "papi": "papi.methods.papi:PaPi",
+    "dpll": "papi.methods.dpll:DPLL",
+    "pico": "papi.methods.pico:PiCO",
+    "valen": "papi.methods.valen:VALEN",
+    "proden": "papi.methods.proden:PRODEN",
+    "lws": "papi.methods.lws:LWS",
+    "rc": "papi.methods.rc:RC",
+    "cc": "papi.methods.cc:CC",
+    "supervised": "papi.methods.supervised:Supervised",
 }
 
 
-def find_method(name: str) -> type[Method]:
+def find_method(name: str) -> "type[Method]":
     """A method of the table, or `package.module:Class` from anywhere on the Python path."""
-    if ":" not in name:
-        if name not in METHODS:
-            raise unknown("method", name, [*METHODS, "package.module:Class"])
-        return METHODS[name]
-    module, _, attribute = name.partition(":")
+    from papi.methods.base import Method  # loads torch: lists of names do without
+
+    if ":" not in name and name not in METHODS:
+        raise unknown("method", name, [*METHODS, "package.module:Class"])
+    module, _, attribute = METHODS.get(name, name).partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UserError(f"--method {name} cannot be imported: {error}. Is its folder on PYTHONPATH?") from error
     if not (isinstance(found, type) and issubclass(found, Method)):
-        raise UserError(f"--method {name} is not a subclass of papi.methods.Method.")
+        raise UserError(f"--method {name} is not a subclass of papi.methods.base.Method.")
     return found

@@ -7,12 +7,15 @@ candidates. The pull comes in slowly, while the opinion is still close to unifor
 Symbols: p confidence (the shared opinion), λ(t) consistency weight, S candidates, f logits of a view.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from papi.config import CandidateKind, Values
+from papi.methods.config import Passes, Release, six_digits
 from papi.methods.losses import candidate_softmax, kl_divergence, non_candidate_loss, wide
 from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.options import require_not_negative
@@ -44,12 +47,31 @@ class DPLLConfig(TolerantConfig):
         super().__post_init__()
         require_not_negative(self, "consistency_weight", "ramp_epochs")
 
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        return _COMPOSITIONS[self.views]
+
+    @property
+    def encoder_passes(self) -> Passes:
+        return Passes(3, 3)
+
+    @classmethod
+    def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """The pull comes in over half of the run, as it does over 100 of 200 epochs in the release."""
+        return {"ramp_epochs": six_digits(epochs / 2)}
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """200 epochs whose rate drops twice, in small batches."""
+        return Release(200, 0.1, 1e-4, "multistep", drop_last=False, batch_size=64)
+
 
 class DPLL(Tolerant):
+    """Pushes non-candidates down, and pulls all views towards one opinion."""
+
     Config = DPLLConfig
     paper = "Wu et al., ICML"
     year = 2022
-    passes = "3f + 3b"
     memory = "N×K confidence"
     config: DPLLConfig
     confidence: Confidence
@@ -57,10 +79,6 @@ class DPLL(Tolerant):
     def __init__(self, network: Network, candidates: Tensor, config: DPLLConfig) -> None:
         super().__init__(network, candidates, config)
         self.confidence = uniform_confidence(candidates)
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        return _COMPOSITIONS[self.config.views]
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = [self.network(view).logits for view in batch.views]  # one by one: batch-norm sees each view alone

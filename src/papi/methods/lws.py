@@ -7,18 +7,23 @@ step. β leverages the two sides: how much pushing the others down counts agains
 Symbols: w weights, g logits, ψ the binary loss (sigmoid or cross-entropy), β `beta`, Y candidates.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from papi import distributed
+from papi.config import CandidateKind
+from papi.methods.config import Passes, Release
 from papi.methods.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.options import require_not_negative
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,32 @@ class LWSConfig(OneViewConfig):
     def __post_init__(self) -> None:
         require_not_negative(self, "beta")
 
+    @property
+    def encoder_passes(self) -> Passes:
+        return Passes(2, 1)
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """250 epochs at a rate that halves every 50, without augmentation; β and the rate depend on loss and data."""
+        lr, decay, beta = 0.05, 1e-3, 1.0
+        if given.get("loss") == "cross-entropy":
+            lr, decay, beta = 0.01, 0.01, _nearest({0.1: 1.0, 0.3: 2.0, 0.5: 1.0}, flip_rate)
+        elif dataset == "fashion-mnist":
+            lr, beta = _nearest({0.1: (0.05, 2.0), 0.3: (0.1, 1.0), 0.5: (0.1, 1.0)}, flip_rate)
+        options = {"view": "plain", "beta": beta}
+        return Release(250, lr, decay, "exponential", drop_last=False, options=options)
+
+
+def _nearest(by_rate: Mapping[float, T], flip_rate: float) -> T:
+    return by_rate[min(by_rate, key=lambda rate: abs(rate - flip_rate))]
+
 
 class LWS(OneView):
+    """Weighs a yes/no loss for each class of each image."""
+
     Config = LWSConfig
     paper = "Wen et al., ICML"
     year = 2021
-    passes = "2f + 1b"
     memory = "N×K weights"
     config: LWSConfig
     weights: Tensor

@@ -13,7 +13,6 @@ The candidate mask S becomes S + λ(1 - S), as in ALIM (Xu et al., NeurIPS 2023)
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +20,8 @@ from torch import Tensor, nn
 from papi import distributed
 from papi.errors import UserError
 from papi.methods.base import Method
+from papi.methods.config import MethodConfig
+from papi.methods.packed import Candidates
 from papi.networks import Network
 from papi.types import Batch, Progress
 
@@ -29,12 +30,16 @@ _GUESSING = 0.9  # of the share that guesses have outside: answers that have as 
 
 
 @dataclass(frozen=True)
-class TolerantConfig:
+class TolerantConfig(MethodConfig):
     """Settings of every method that can doubt candidate sets."""
 
     noise_tolerance: str = "off"
     """What a label outside the candidates counts, for sets that may lack the true label: `off`, `auto` (found from the
     network's answers after each epoch), or a number from 0 (as off) to 1 (the sets are ignored)."""
+
+    @property
+    def packs_sets(self) -> bool:
+        return self.noise_tolerance == "off"
 
     def __post_init__(self) -> None:
         if self.noise_tolerance in ("off", "auto"):
@@ -55,7 +60,7 @@ class NoiseTolerance(nn.Module):
     weight: Tensor  # () λ
     certainty: Tensor  # (N,) as `signed_certainty` gives it; zero until an image is seen
 
-    def __init__(self, candidates: Tensor, setting: str) -> None:
+    def __init__(self, candidates: Candidates, setting: str) -> None:
         super().__init__()
         self.auto = setting == "auto"
         self.fixed = 0.0 if setting in ("off", "auto") else float(setting)
@@ -125,14 +130,9 @@ def outside_weight(noise_rate: Tensor, candidates: Tensor) -> Tensor:
 class Tolerant(Method):
     """A method whose candidates are `self.tolerance.admit(batch, logits, progress)`."""
 
-    def __init__(self, network: Network, candidates: Tensor, config: Any) -> None:
+    def __init__(self, network: Network, candidates: Candidates, config: TolerantConfig) -> None:
         super().__init__(network, candidates, config)
         self.tolerance = NoiseTolerance(candidates, config.noise_tolerance)
-
-    @classmethod
-    def packs(cls, config: Any) -> bool:
-        tolerance: str = config.noise_tolerance
-        return tolerance == "off"
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         if isinstance(self.candidates, Tensor):  # packed sets are never doubted

@@ -4,23 +4,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from papi.methods.base import Method
+from papi.methods.config import MethodConfig
 
 
 @dataclass(frozen=True)
-class OneViewConfig:
+class OneViewConfig(MethodConfig):
     """Settings of every method with one view."""
 
     view: Literal["weak", "plain"] = "weak"
     """What it learns from: `weak` mirrors and shifts each image as PaPi does, so that a comparison is fair; `plain`
     leaves images untouched, as the releases of these methods do."""
 
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        return (self.view,)
+
 
 class OneView(Method):
     """A method whose batches hold one view, `batch.views[0]`."""
 
     Config = OneViewConfig
-    config: OneViewConfig
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        return (self.config.view,)

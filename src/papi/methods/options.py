@@ -4,33 +4,24 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
+from papi.config import Values
 from papi.errors import UserError, unknown
+from papi.methods.config import MethodConfig
 
-T = TypeVar("T")
 
-
-def parse_options(kind: type[T], options: dict[str, str]) -> T:
-    """A method's `Config` from texts: `{"mixup": "off", "prototype_momentum": "0.9,0.5"}`."""
+def parse_options(kind: type[MethodConfig], options: Mapping[str, str]) -> Values:
+    """Typed values from texts, as the fields of a `Config` say: `{"mixup": "off"}` gives `{"mixup": False}`."""
     hints = typing.get_type_hints(kind)
-    fields = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    fields = [f.name for f in dataclasses.fields(kind)]
     for name in options:
         if name not in fields:
             raise (
                 unknown("option", name, fields) if fields else UserError(f"there is no option {name!r}, nor any other.")
             )
-    return kind(**{name: _parse(name, text, hints[name]) for name, text in options.items()})
-
-
-def as_typed(value: Any) -> str:
-    """A value of a setting as one would type it: what `parse_options` reads."""
-    if isinstance(value, tuple | list):
-        return ",".join(map(as_typed, value))
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "none" if value is None else str(value)
+    return {name: _parse(name, text, hints[name]) for name, text in options.items()}
 
 
 def _parse(name: str, text: str, hint: Any) -> Any:
@@ -59,22 +50,22 @@ def _parse(name: str, text: str, hint: Any) -> Any:
         raise UserError(f"--option {name}={text} does not fit: give {wanted}.") from error
 
 
-def require_positive(config: Any, *names: str) -> None:
+def require_positive(config: MethodConfig, *names: str) -> None:
     """Stop if one of these settings is not a number above 0."""
     _require(config, names, lambda value: 0 < value < math.inf, "above 0")
 
 
-def require_not_negative(config: Any, *names: str) -> None:
+def require_not_negative(config: MethodConfig, *names: str) -> None:
     """Stop if one of these settings is not 0 or more."""
     _require(config, names, lambda value: 0 <= value < math.inf, "0 or more")
 
 
-def require_share(config: Any, *names: str) -> None:
+def require_share(config: MethodConfig, *names: str) -> None:
     """Stop if one of these settings is not between 0 and 1, or a pair is not."""
     _require(config, names, lambda value: 0 <= value <= 1, "between 0 and 1")
 
 
-def _require(config: Any, names: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> None:
+def _require(config: MethodConfig, names: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> None:
     for name in names:
         given = getattr(config, name)
         values = given if isinstance(given, tuple) else (given,)

@@ -1,8 +1,8 @@
 """Candidate sets, and how much each candidate is believed, where samples times classes would take too much memory.
 
 Only the candidates' entries are kept, one row after another; the rows of a batch are unfolded to `(B, K)` when they are
-asked for. An entry goes through the same arithmetic as in `Confidence`, so results are bit-equal. This is for methods
-that never believe in anything but a candidate: what lies outside the sets has no place here.
+asked for. An entry goes through the same arithmetic as in `DenseConfidence`, so results are bit-equal. This is for
+methods that never believe in anything but a candidate: what lies outside the sets has no place here.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from papi import distributed
-from papi.methods.state import Confidence
+from papi.methods.state import Confidence, DenseConfidence
 
 PACKED_ABOVE = 100_000_000  # entries N×K: from half a gigabyte on, as a mask of bytes and a matrix of float32
 _ROWS = 16_384  # of the mask that are looked at, at a time
@@ -47,6 +47,7 @@ class PackedSets(nn.Module):
 
     @property
     def device(self) -> torch.device:
+        """Where the sets lie."""
         return self.starts.device
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
@@ -80,12 +81,12 @@ class PackedSets(nn.Module):
 
 
 class PackedConfidence(Confidence):
-    """As `Confidence`, with one number for each candidate instead of each class."""
+    """A number for each candidate instead of each class."""
 
     entries: Tensor  # (E,) float32, in the order of `sets.columns`
 
     def __init__(self, sets: PackedSets) -> None:
-        nn.Module.__init__(self)
+        super().__init__()
         self.sets = sets
         sizes = sets.sizes()
         self.register_buffer("entries", (1 / sizes.float()).repeat_interleave(sizes))
@@ -108,7 +109,7 @@ class PackedConfidence(Confidence):
         return torch.cat([value for value, _ in found]), torch.cat([label for _, label in found])
 
     @property
-    def value(self) -> Tensor:  # type: ignore[override]
+    def all_rows(self) -> Tensor:
         """All rows unfolded, `(N, K)`: all the memory that is saved otherwise."""
         return self[:]
 
@@ -123,7 +124,7 @@ Candidates = Tensor | PackedSets
 
 def uniform_confidence(candidates: Candidates) -> Confidence:
     """Every candidate of a sample is as likely as the others: what a method begins with, packed if the sets are."""
-    return PackedConfidence(candidates) if isinstance(candidates, PackedSets) else Confidence(candidates)
+    return PackedConfidence(candidates) if isinstance(candidates, PackedSets) else DenseConfidence(candidates)
 
 
 def worth_packing(candidates: Tensor) -> bool:

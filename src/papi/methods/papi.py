@@ -7,14 +7,16 @@ decision (*alignment*, L_ali), on mixtures of images, so that the shared encoder
 Symbols: λ confidence momentum, γ prototype momentum, φ share of a mixture, ϕ(t) alignment weight, τ temperature.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from papi import distributed
+from papi.config import CandidateKind, Values
+from papi.methods.config import QUICK_EPOCHS, Passes, Release, rows_for, six_digits
 from papi.methods.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.options import require_not_negative, require_positive, require_share
@@ -27,6 +29,34 @@ from papi.types import Batch, Progress, StepOutput
 
 _FIRST_EPOCH_MOMENTUM = 0.99
 _COMPOSITIONS = {"SW": ("weak", "strong"), "SS": ("strong", "strong"), "WW": ("weak", "weak")}
+
+_RELEASED_EPOCHS = 500  # the confidence momenta of the paper were chosen for runs of this length
+_QUICK_FORM = "two"  # the best on average at this price: docs/results.md
+_EPOCHS_OF_EQUAL_COST = {"paper": QUICK_EPOCHS, "two": 20, "one": 40}  # a step costs 10, 6 or 3 forward passes
+
+
+class _Released(NamedTuple):
+    """One command of the release's README."""
+
+    flip_rate: float
+    temperature: float
+    mixup_alpha: float
+    lr: float
+    weight_decay: float = 1e-3
+
+
+_RELEASED = {
+    "fashion-mnist": [
+        _Released(0.1, 1.0, 8.0, 0.05),
+        _Released(0.3, 1.0, 0.05, 0.05, weight_decay=1e-4),
+        _Released(0.5, 1.0, 5.0, 0.05),
+        _Released(0.7, 1.0, 5.0, 0.05),
+    ],
+    "svhn": [_Released(0.1, 0.3, 0.05, 0.05), *(_Released(q, 0.3, 0.05, 0.07) for q in (0.3, 0.5, 0.7))],
+    "cifar10": [_Released(q, 0.3, 8.0, 0.05) for q in (0.1, 0.3, 0.5, 0.7)],
+    "cifar100": [_Released(q, 0.3, 8.0, 0.1) for q in (0.01, 0.05, 0.1, 0.2)],
+    "mini-imagenet": [_Released(q, 0.1, 5.0, 0.03, weight_decay=1e-4) for q in (0.01, 0.05, 0.1, 0.2)],
+}
 
 
 @dataclass(frozen=True)
@@ -65,12 +95,63 @@ class PaPiConfig(TolerantConfig):
         require_share(self, "confidence_momentum", "prototype_momentum")
         require_not_negative(self, "alignment_weight", "ramp_epochs")
 
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        both = self.alignment and self.passes != "one"
+        return _COMPOSITIONS[self.views] if both else _COMPOSITIONS[self.views][:1]
+
+    @property
+    def encoder_passes(self) -> Passes:
+        if not self.alignment or self.passes == "one":
+            return Passes(1, 1)
+        return Passes(4, 3) if self.passes == "paper" and self.mixup else Passes(2, 2)
+
+    @property
+    def needs_projector(self) -> bool:
+        return self.alignment
+
+    @classmethod
+    def quick_epochs(cls, given: Mapping[str, Any]) -> int:
+        """Cheaper forms take as many epochs as those of the paper's form cost."""
+        return _EPOCHS_OF_EQUAL_COST[given.get("passes", _QUICK_FORM)]
+
+    @classmethod
+    def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """Each image's confidence is updated once an epoch: a momentum for 500 epochs would hardly move it in 12.
+
+        But without any the first guesses would count for too much.
+        """
+        start, end = (momentum ** (_RELEASED_EPOCHS / epochs) for momentum in (0.95, 0.8))
+        form = given.get("passes", _QUICK_FORM)
+        return {
+            "passes": form,
+            "temperature": 0.3,
+            "mixup_alpha": 5.0,
+            "confidence_momentum": (six_digits(max(0.2, start)), six_digits(end)),
+            "prototype_momentum": (0.9, 0.5),
+            "alignment_weight": 1.0 if form == "one" else 0.5,
+            "ramp_epochs": six_digits(epochs / 12),
+            "schedule": "step",
+        }
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """The command of the release for the dataset and the nearest flip rate."""
+        row = min(rows_for(dataset, _RELEASED), key=lambda row: abs(row.flip_rate - flip_rate))
+        epochs = _RELEASED_EPOCHS
+        if kind == "instance-dependent" and dataset == "cifar100":
+            row, epochs = _Released(0.0, 1.0, 5.0, 0.1), 200
+        options = {"temperature": row.temperature, "mixup_alpha": row.mixup_alpha}
+        batch_size = 64 if dataset == "mini-imagenet" else 256
+        return Release(epochs, row.lr, row.weight_decay, "cosine", True, batch_size, options=options)
+
 
 class PaPi(Tolerant):
+    """Two classifiers on one encoder: the linear one decides, the prototypical one is aligned with it."""
+
     Config = PaPiConfig
     paper = "Xia et al., CVPR"
     year = 2023
-    passes = "4f + 3b"
     memory = "N×K confidence, K×d prototypes"
     config: PaPiConfig
     confidence: Confidence
@@ -81,22 +162,6 @@ class PaPi(Tolerant):
         self.confidence = uniform_confidence(candidates)
         if config.alignment:
             self.prototypes = Prototypes(candidates.shape[1], network.projection)
-
-    @classmethod
-    def passes_with(cls, config: PaPiConfig) -> str:
-        if not config.alignment or config.passes == "one":
-            return "1f + 1b"
-        return cls.passes if config.passes == "paper" and config.mixup else "2f + 2b"
-
-    @classmethod
-    def projects(cls, config: PaPiConfig) -> bool:
-        return config.alignment
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        composition = _COMPOSITIONS[self.config.views]
-        both = self.config.alignment and self.config.passes != "one"
-        return composition if both else composition[:1]
 
     def momenta_and_weight(self, progress: Progress) -> tuple[float, float, float]:
         """Confidence momentum, prototype momentum and alignment weight at this point of the run."""

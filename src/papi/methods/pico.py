@@ -8,14 +8,17 @@ Symbols: q query (weak view), k key (strong view, slowly following network), τ 
 momentum, γ prototype momentum, λ weight of the contrastive loss.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from papi import distributed
+from papi.config import CandidateKind, Values
+from papi.methods.config import Passes, Release, six_digits
 from papi.methods.losses import (
     candidate_argmax,
     candidate_softmax,
@@ -32,6 +35,8 @@ from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 
 _FIRST_EPOCH_MOMENTUM = 0.99
+_RELEASED_EPOCHS = 800
+_MANY_CANDIDATES = 0.075  # flip rates of 0.1 and 0.2, not those of 0.01 and 0.05
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,52 @@ class PiCOConfig(TolerantConfig):
         require_share(self, "prototype_momentum", "encoder_momentum", "confidence_momentum")
         require_not_negative(self, "warmup_epochs", "contrastive_weight")
 
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        return ("weak", "strong")
+
+    @property
+    def encoder_passes(self) -> Passes:
+        return Passes(2, 1)
+
+    @property
+    def needs_projector(self) -> bool:
+        return True
+
+    @property
+    def needs_truth(self) -> bool:
+        """Only where true labels choose the positives."""
+        return self.positives == "truth"
+
+    @classmethod
+    def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """One-hot guidance without memory locks early mistakes in, so confidence keeps some.
+
+        In a few thousand steps a key network that follows as slowly as in 800 epochs, and a queue that spans most of
+        the data, leave the contrastive loss near chance.
+        """
+        start, end = (momentum ** (_RELEASED_EPOCHS / epochs) for momentum in (0.95, 0.8))
+        return {
+            "warmup_epochs": six_digits(epochs / 4),
+            "queue": 1024,
+            "encoder_momentum": 0.99,
+            "confidence_momentum": (six_digits(max(0.9, start)), six_digits(max(0.5, end))),
+        }
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """800 epochs; PaPi's authors gave it a long warm-up where there are many classes and many candidates."""
+        many = dataset in ("cifar100", "mini-imagenet") and flip_rate > _MANY_CANDIDATES
+        options = {"warmup_epochs": 100.0 if many else 1.0}
+        return Release(_RELEASED_EPOCHS, 0.01, 1e-3, "cosine", drop_last=True, options=options)
+
 
 class PiCO(Tolerant):
+    """Prototypes of a contrastive space choose the candidate to believe in."""
+
     Config = PiCOConfig
     paper = "Wang et al., ICLR"
     year = 2022
-    passes = "2f + 1b"
     memory = "N×K confidence, K×d prototypes, 8192×d queue, second network"
     config: PiCOConfig
     confidence: Confidence
@@ -78,24 +123,12 @@ class PiCO(Tolerant):
 
     def __init__(self, network: Network, candidates: Tensor, config: PiCOConfig, truth: Tensor | None = None) -> None:
         super().__init__(network, candidates, config)
-        assert (truth is not None) == self.needs_truth(config), "only an oracle gets true labels"
+        assert (truth is not None) == config.needs_truth, "only an oracle gets true labels"
         self.register_buffer("truth", truth, persistent=False)
         self.confidence = uniform_confidence(candidates)
         self.prototypes = Prototypes(candidates.shape[1], network.projection)
         self.queue = FeatureQueue(config.queue, network.projection)
         self.key_network = MomentumCopy(network)
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        return ("weak", "strong")
-
-    @classmethod
-    def projects(cls, config: PiCOConfig) -> bool:
-        return True
-
-    @classmethod
-    def needs_truth(cls, config: PiCOConfig) -> bool:
-        return config.positives == "truth"
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         features, logits = self.network(batch.views[0])

@@ -7,10 +7,14 @@ two improve each other without any separate step of disambiguation.
 Symbols: w confidence, f logits, Y candidates.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
+from papi.config import CandidateKind
+from papi.methods.config import Release
 from papi.methods.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.one_view import OneView, OneViewConfig
@@ -28,12 +32,19 @@ class PRODENConfig(TolerantConfig, OneViewConfig):
     good. Here the candidate sets themselves are the mask, and any candidate can come back.
     """
 
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """500 epochs at a constant rate, without augmentation."""
+        lr, decay = (0.01, 1e-5) if dataset == "fashion-mnist" else (0.05, 1e-3)
+        return Release(500, lr, decay, "constant", drop_last=True, options={"view": "plain"})
+
 
 class PRODEN(Tolerant, OneView):
+    """Trains on what the classifier itself thought of each image one epoch ago."""
+
     Config = PRODENConfig
     paper = "Lv et al., ICML"
     year = 2020
-    passes = "1f + 1b"
     memory = "N×K confidence"
     confidence: Confidence
 

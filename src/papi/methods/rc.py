@@ -7,11 +7,15 @@ stands in for that posterior: each image is weighted by what the network, just i
 Symbols: w confidence (the weights p(y = i | x) / Σ_{j in Y} p(y = j | x)), f logits, Y candidates.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from papi.config import CandidateKind
+from papi.methods.config import Passes, Release
 from papi.methods.losses import candidate_softmax, soft_cross_entropy
 from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.one_view import OneView, OneViewConfig
@@ -30,12 +34,23 @@ class RCConfig(TolerantConfig, OneViewConfig):
     changes none of them: here only the batch is touched.
     """
 
+    @property
+    def encoder_passes(self) -> Passes:
+        return Passes(2, 1)
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """250 epochs of Adam at a constant rate, without augmentation."""
+        decay = 1e-5 if dataset == "fashion-mnist" else 1e-3
+        return Release(250, 1e-3, decay, "constant", drop_last=False, optimizer="adam", options={"view": "plain"})
+
 
 class RC(Tolerant, OneView):
+    """Weights the candidates by what the network says of them after each step."""
+
     Config = RCConfig
     paper = "Feng et al., NeurIPS"
     year = 2020
-    passes = "2f + 1b"
     memory = "N×K confidence"
     confidence: Confidence
 

@@ -17,7 +17,39 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Confidence(nn.Module):
-    """How much each training sample believes in each of its candidates: `(N, K)`, rows sum to one, zero elsewhere."""
+    """How much each training sample believes in each label: rows `(B, K)` that sum to one, zero outside the candidates.
+
+    What methods rely on; `DenseConfidence` and `papi.methods.packed.PackedConfidence` keep it in their own ways.
+    """
+
+    @property
+    def all_rows(self) -> Tensor:
+        """The rows of all samples, `(N, K)`."""
+        raise NotImplementedError
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def start_from(self, value: Tensor) -> None:
+        """Begin with `(N, K)` instead of equal shares."""
+        raise NotImplementedError
+
+    def highest(self) -> tuple[Tensor, Tensor]:
+        """For each sample the highest confidence and the label that has it, `(N,)` and `(N,)`."""
+        raise NotImplementedError
+
+    def replace(self, index: Tensor, guess: Tensor) -> None:
+        """Believe the guess `(B, K)`."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
+        """Move towards the guess `(B, K)`: momentum · old + (1 - momentum) · guess."""
+        self.replace(index, momentum * self[index] + (1 - momentum) * guess)
+
+
+class DenseConfidence(Confidence):
+    """A number for each sample and class; it starts with equal shares for all candidates `(N, K) bool`."""
 
     value: Tensor
 
@@ -25,27 +57,23 @@ class Confidence(nn.Module):
         super().__init__()
         self.register_buffer("value", candidates / candidates.sum(1, keepdim=True))
 
+    @property
+    def all_rows(self) -> Tensor:
+        return self.value
+
     def __getitem__(self, index: Tensor) -> Tensor:
         return self.value[index]
 
     def start_from(self, value: Tensor) -> None:
-        """Begin with `(N, K)` instead of equal shares."""
         self.value.copy_(value)
 
     def highest(self) -> tuple[Tensor, Tensor]:
-        """For each sample the highest confidence and the label that has it, `(N,)` and `(N,)`."""
         return self.value.amax(1), self.value.argmax(1)
 
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
-        """Believe the guess `(B, K)`."""
         part = distributed.locate(len(index))
         self.value[part.gather(index)] = part.gather(guess.to(self.value.dtype))
-
-    @torch.no_grad()
-    def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
-        """Move towards the guess `(B, K)`: momentum · old + (1 - momentum) · guess."""
-        self.replace(index, momentum * self[index] + (1 - momentum) * guess)
 
 
 class Prototypes(nn.Module):

@@ -6,33 +6,50 @@ Same network, optimizer, schedule and weak view as the methods it bounds; cross-
 Symbols: none but y, the true label.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from papi.config import CandidateKind
+from papi.methods.config import Release
 from papi.methods.losses import wide
 from papi.methods.one_view import OneView, OneViewConfig
+from papi.methods.papi import PaPiConfig
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 
 
+@dataclass(frozen=True)
+class SupervisedConfig(OneViewConfig):
+    """No settings of its own. It is trained as the method that it bounds, PaPi."""
+
+    @property
+    def needs_truth(self) -> bool:
+        return True
+
+    @property
+    def packs_sets(self) -> bool:
+        return True
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """What PaPi's release sets for the optimizer."""
+        return replace(PaPiConfig.released(dataset, flip_rate, kind, {}), options={})
+
+
 class Supervised(OneView):
-    passes = "1f + 1b"
+    """Cross-entropy with the true labels."""
+
+    Config = SupervisedConfig
     memory = "nothing (knows the true labels)"
     truth: Tensor
 
-    def __init__(self, network: Network, candidates: Tensor, config: OneViewConfig, truth: Tensor) -> None:
+    def __init__(self, network: Network, candidates: Tensor, config: SupervisedConfig, truth: Tensor) -> None:
         super().__init__(network, candidates, config)
         self.register_buffer("truth", truth, persistent=False)
-
-    @classmethod
-    def needs_truth(cls, config: Any) -> bool:
-        return True
-
-    @classmethod
-    def packs(cls, config: Any) -> bool:
-        return True
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits

@@ -10,7 +10,7 @@ graph of nearest neighbours. It needs N×k numbers for the neighbours of all sam
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from torch.distributions import Dirichlet
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax, mse_loss
 
 from papi import distributed
+from papi.config import CandidateKind, Values
+from papi.methods.config import Passes, Release
 from papi.methods.losses import candidate_softmax, dirichlet_kl, soft_cross_entropy, wide
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.options import require_not_negative, require_share
@@ -58,12 +60,43 @@ class VALENConfig(OneViewConfig):
         require_not_negative(self, "distribution_weight", "prediction_weight")
         require_share(self, "correction")
 
+    @property
+    def encoder_passes(self) -> Passes:
+        return Passes(2, 2, warmup=Passes(1, 1))
+
+    @property
+    def needs_shape(self) -> bool:
+        """Yes: the decoder paints samples."""
+        return True
+
+    @property
+    def packs_sets(self) -> bool:
+        return True
+
+    @classmethod
+    def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """A warm-up of the same share of the run as in the release, and a slower second network.
+
+        That network and the decoder share no gradient with the classifier: the weights only slow them down by ten. At
+        the learning rate that all methods share here, the second network would answer the same to every image.
+        """
+        warmup = max(1, round(epochs / 50))  # 10 of 500 epochs in the release
+        return {"warmup_epochs": warmup, "reconstruction_weight": 0.1, "prior_weight": 0.01, "distribution_weight": 1.0}
+
+    @classmethod
+    def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
+        """500 epochs at a constant rate, without augmentation."""
+        options = {"view": "plain"} | ({"distribution_weight": 5.0} if dataset == "fashion-mnist" else {})
+        lr, decay = {"fashion-mnist": (0.01, 1e-4), "cifar100": (0.01, 1e-3)}.get(dataset, (0.05, 1e-3))
+        return Release(500, lr, decay, "constant", drop_last=False, options=options)
+
 
 class VALEN(OneView):
+    """Infers how much each label describes an image, and learns from that."""
+
     Config = VALENConfig
     paper = "Xu et al., NeurIPS"
     year = 2021
-    passes = "1f + 1b, after the warm-up 2f + 2b"
     memory = "2 N×K confidence, N×k neighbours, second network, decoder"
     config: VALENConfig
     confidence: Confidence
@@ -77,15 +110,6 @@ class VALEN(OneView):
         self.neighbours = Neighbours(samples, config.neighbours)
         self.encoder = copy.deepcopy(network)
         self.decoder = nn.Sequential(nn.Linear(classes, pixels), nn.ReLU(), nn.Linear(pixels, pixels))
-
-    @classmethod
-    def packs(cls, config: Any) -> bool:
-        return True
-
-    @classmethod
-    def needs_shape(cls, config: Any) -> bool:
-        """Whether the constructor gets `shape=` (of one image, `(C, H, W)`): the decoder paints images."""
-        return True
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         """After the warm-up: find neighbours, and let encoder and distributions start from what is learned so far."""

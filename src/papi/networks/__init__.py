@@ -1,5 +1,23 @@
-"""Networks: an encoder, a linear classifier and, for methods that want one, a projector. `build` knows them by name."""
+"""Networks: an encoder, a linear classifier and, for methods that want one, a projector.
 
-from papi.networks.build import NETWORKS, Network, Output, build, compile_encoders, require_compiler, require_fitting
+`registry` finds encoders by name, inside the package and outside; `build` completes them. Each other module is one
+encoder. Imports `errors` alone.
+"""
 
-__all__ = ["NETWORKS", "Network", "Output", "build", "compile_encoders", "require_compiler", "require_fitting"]
+from papi.networks.build import Network, Output, build, compile_encoders, require_compiler
+from papi.networks.registry import NETWORKS, Factory, is_name, needs_import, reference, require_fitting, title
+
+__all__ = [
+    "NETWORKS",
+    "Factory",
+    "Network",
+    "Output",
+    "build",
+    "compile_encoders",
+    "is_name",
+    "needs_import",
+    "reference",
+    "require_compiler",
+    "require_fitting",
+    "title",
+]

@@ -1,20 +1,20 @@
-"""The parts every network has, and the table of encoders."""
+"""What every network has besides its encoder, and how the two come together."""
 
 import os
 import shutil
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
+from torch.nn.parameter import is_lazy
 
-from papi.errors import UserError, unknown
-from papi.networks.mlp import MLP
-from papi.networks.resnet import ResNet18
-from papi.networks.small import SmallResNet
-from papi.networks.wide_resnet import WideResNet
+from papi.errors import UserError
+from papi.networks.registry import NETWORKS, OUTSIDE_PROJECTION, Factory, kind_of, make_encoder, require_fitting, title
+from papi.networks.trial import feature_width
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Output(NamedTuple):
@@ -40,6 +40,7 @@ class Network(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Output:
+        """Features and logits of a float batch."""
         with self._precision(images):
             features = self.encoder(images)
             return Output(features, self.classifier(features))
@@ -61,36 +62,28 @@ class Network(nn.Module):
         return nullcontext() if self.autocast is None else torch.autocast(given.device.type, self.autocast)
 
 
-class _Entry(NamedTuple):
-    encoder: Callable[[int], nn.Module]  # takes the number of channels or features, has an attribute `dimensions`
-    projection: int  # width of the projector's output
-    takes: str = "images"  # or "features"
+def build(network: str | Factory | nn.Module, input_shape: tuple[int, ...], classes: int, *, project: bool) -> Network:
+    """A new network with weights from torch's global generator, in the memory layout convolutions like best.
+
+    `network` is a name of NETWORKS, `package.module:factory`, a factory, or an encoder to copy. `input_shape` is the
+    shape of one sample, `(C, H, W)` or `(d,)`.
+    """
+    entry = NETWORKS.get(network) if isinstance(network, str) else None
+    if entry is not None:
+        require_fitting(str(network), kind_of(input_shape))
+    encoder = arranged(make_encoder(network, input_shape), torch.channels_last)
+    features = entry.features if entry else feature_width(encoder, input_shape, title(network))
+    projection = entry.projection if entry else OUTSIDE_PROJECTION[kind_of(input_shape)]
+    built = Network(encoder, features, classes, projection if project else None)
+    return arranged(built, torch.channels_last)  # once more: lazy layers got their weights in the trial pass
 
 
-NETWORKS = {
-    "small": _Entry(SmallResNet, 64),
-    "resnet18": _Entry(ResNet18, 128),
-    "wide-resnet": _Entry(WideResNet, 128),
-    "mlp": _Entry(MLP, 64, takes="features"),
-}
-
-
-def require_fitting(name: str, kind: str) -> None:
-    """Stop if a network of the table does not take what a dataset consists of, `images` or `features`."""
-    if name in NETWORKS and NETWORKS[name].takes != kind:
-        fitting = " or ".join(each for each, entry in NETWORKS.items() if entry.takes == kind)
-        raise UserError(f"the network {name} takes {NETWORKS[name].takes}, and these data are {kind}: use {fitting}.")
-
-
-def build(name: str, channels: int, classes: int, *, project: bool) -> Network:
-    """A new network with weights from torch's global generator, in the memory layout convolutions like best."""
-    if name not in NETWORKS:
-        raise unknown("network", name, NETWORKS)
-    entry = NETWORKS[name]
-    encoder = entry.encoder(channels)
-    dimensions: int = encoder.dimensions  # type: ignore[assignment]
-    network = Network(encoder, dimensions, classes, entry.projection if project else None)
-    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+def arranged(module: ModuleT, layout: torch.memory_format) -> ModuleT:
+    """The same module with its weights of four axes, those of convolutions, in this memory layout."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        if not is_lazy(tensor) and tensor.ndim == 4:  # `Module.to` also tries weights with five axes, and fails
+            tensor.data = tensor.data.to(memory_format=layout)
+    return module
 
 
 def require_compiler(wanted: bool, device: torch.device) -> None:

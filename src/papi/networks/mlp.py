@@ -8,16 +8,16 @@ DROPOUT = 0.5  # tables are small: without it the network learns wrong candidate
 class MLP(nn.Module):
     """One hidden layer with batch-norm and dropout. Takes features `(B, columns)`."""
 
-    def __init__(self, columns: int, width: int = 256) -> None:
+    def __init__(self, input_shape: tuple[int, ...], width: int = 256) -> None:
         super().__init__()
-        self.dimensions = width
         self.layers = nn.Sequential(
-            nn.Linear(columns, width, bias=False),
+            nn.Linear(input_shape[0], width, bias=False),
             nn.BatchNorm1d(width),
             nn.ReLU(),
             nn.Dropout(DROPOUT),
         )
 
     def forward(self, features: Tensor) -> Tensor:
+        """`(B, columns)` to `(B, width)`."""
         hidden: Tensor = self.layers(features)
         return hidden

@@ -20,6 +20,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
+        """`(B, channels_in, H, W)` to `(B, channels_out, H / stride, W / stride)`."""
         # In place: nothing else needs the values before.
         residual = self.norm2(self.conv2(relu(self.norm1(self.conv1(x)), inplace=True)))
         return relu(residual + self.shortcut(x), inplace=True)
@@ -28,9 +29,7 @@ class BasicBlock(nn.Module):
 class ResNet18(nn.Module):
     """Four stages of two blocks; global average pooling to 512 features. Takes 1 or 3 channels of any size."""
 
-    dimensions = 512
-
-    def __init__(self, channels: int = 3) -> None:
+    def __init__(self, input_shape: tuple[int, ...] = (3, 32, 32)) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True))
         widths, strides = (64, 64, 128, 256, 512), (1, 2, 2, 2)
@@ -45,6 +44,7 @@ class ResNet18(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
+        """`(B, 1 or 3, H, W)` to `(B, 512)`."""
         if images.shape[1] == 1:  # the paper replicates grey images
             images = images.expand(-1, 3, -1, -1)
         features: Tensor = self.stages(self.stem(images)).mean((2, 3))

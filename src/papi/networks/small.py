@@ -24,16 +24,16 @@ class _ConvNormReLU(nn.Module):
 class SmallResNet(nn.Module):
     """Space-to-depth, two stages with a residual pair each, global max-pooling to `4 * width` features."""
 
-    def __init__(self, channels: int, width: int = 16) -> None:
+    def __init__(self, input_shape: tuple[int, ...], width: int = 16) -> None:
         super().__init__()
-        self.dimensions = 4 * width
-        self.stem = _ConvNormReLU(4 * channels, width)
+        self.stem = _ConvNormReLU(4 * input_shape[0], width)
         self.widen1 = _ConvNormReLU(width, 2 * width)
         self.residual1 = nn.Sequential(_ConvNormReLU(2 * width, 2 * width), _ConvNormReLU(2 * width, 2 * width))
         self.widen2 = _ConvNormReLU(2 * width, 4 * width)
         self.residual2 = nn.Sequential(_ConvNormReLU(4 * width, 4 * width), _ConvNormReLU(4 * width, 4 * width))
 
     def forward(self, images: Tensor) -> Tensor:
+        """`(B, C, H, W)` of any size to `(B, 4 * width)`."""
         images = _in_blocks(images)
         count, channels, height, width = images.shape
         # An empty batch, which a process has where there are fewer images than processes, torch leaves as it is. When

@@ -27,10 +27,9 @@ class _Block(nn.Module):
 class WideResNet(nn.Module):
     """Three stages of (depth - 4) / 6 blocks with 16, 32 and 64 times `widen` channels; global average pooling."""
 
-    def __init__(self, channels: int, depth: int = 28, widen: int = 10, dropout: float = 0.3) -> None:
+    def __init__(self, input_shape: tuple[int, ...], depth: int = 28, widen: int = 10, dropout: float = 0.3) -> None:
         super().__init__()
-        self.dimensions = 64 * widen
-        self.stem = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
+        self.stem = nn.Conv2d(input_shape[0], 16, 3, padding=1, bias=False)
         widths, blocks = (16, 16 * widen, 32 * widen, 64 * widen), (depth - 4) // 6
         self.stages = nn.Sequential(
             *(
@@ -39,11 +38,12 @@ class WideResNet(nn.Module):
                 for block in range(blocks)
             )
         )
-        self.norm = nn.BatchNorm2d(self.dimensions)
+        self.norm = nn.BatchNorm2d(64 * widen)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
+        """`(B, C, H, W)` to `(B, 64 * widen)`."""
         features: Tensor = relu(self.norm(self.stages(self.stem(images)))).mean((2, 3))
         return features

@@ -1,16 +1,17 @@
 """Which charts a page has, with the words that go with them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from papi.report import plots
 from papi.report.comparison import Standing, accuracy_by_flip_rate
 from papi.report.embedding import find_map
+from papi.report.measures import Measure, course, loss_terms
 from papi.report.mistakes import Reliability
 from papi.report.plots import Chart, Line
-from papi.report.reading import Run
-from papi.report.tables import course, loss_terms, percent, result
+from papi.report.run import Run
+from papi.report.tables import accuracy_of, percent, seconds_of
 
 CONFIDENCE_BINS = np.linspace(0, 1, 11)
 
@@ -20,11 +21,7 @@ def learning(run: Run) -> list[Chart]:
     if not run.rows:
         return []
     charts = []
-    found = [
-        Line(term.replace("loss_", "").replace("_", " ") if term != "loss" else "all together", *course(run, term), n)
-        for n, term in enumerate(loss_terms(run))
-    ]
-    terms = [line for line in found if line.x]
+    terms = _lines(run, loss_terms(run.rows))
     if terms:
         what = " and ".join(line.label for line in terms[1:])
         caption = "What training tries to make small."
@@ -33,22 +30,27 @@ def learning(run: Run) -> list[Chart]:
         alt = f"Loss by epoch: from {terms[0].y[0]:.2f} to {terms[0].y[-1]:.2f}."
         svg = plots.lines("loss", terms, x="epoch", y="loss")
         charts.append(Chart("Loss", svg, alt, caption))
-    both = {"test_accuracy": "classifier", "prototype_accuracy": "prototypes"}
-    found = [Line(label, *course(run, key), n) for n, (key, label) in enumerate(both.items())]
+    both = _lines(run, {"classifier": lambda row: row.test_accuracy, "prototypes": lambda row: row.prototype_accuracy})
     charts += _curves(
-        "accuracy", "Recognising new images", [line for line in found if line.x], "test accuracy",
+        "accuracy", "Recognising new images", both, "test accuracy",
         "The classifier gives the answers. The prototypes, one typical point for each class, guide it while it learns."
-        if len(found[1].x) else "How many test images the classifier recognises.",
+        if len(both) > 1 else "How many test images the classifier recognises.",
     )  # fmt: skip
+    resolved = _line(run, lambda row: row.disambiguation_accuracy, "resolved labels", 2)
     charts += _curves(
-        "resolved", "Resolved labels", _line(run, "disambiguation_accuracy", "resolved labels", 2), "resolved rightly",
+        "resolved", "Resolved labels", resolved, "resolved rightly",
         "How many training images have come to their true label.",
     )  # fmt: skip
     return charts
 
 
-def _line(run: Run, key: str, label: str, colour: int) -> list[Line]:
-    line = Line(label, *course(run, key), colour)
+def _lines(run: Run, measures: Mapping[str, Measure]) -> list[Line]:
+    """A curve for each measure that the run has, by its name in the legend."""
+    return [line for n, (label, measure) in enumerate(measures.items()) for line in _line(run, measure, label, n)]
+
+
+def _line(run: Run, measure: Measure, label: str, colour: int) -> list[Line]:
+    line = Line(label, *course(run.rows, measure), colour)
     return [line] if line.x else []
 
 
@@ -62,8 +64,9 @@ def _curves(key: str, title: str, curves: list[Line], y: str, caption: str) -> l
 
 def sharpening(run: Run) -> list[Chart]:
     """How the confidence in the chosen label grew: over the epochs, and from the first guess to the last."""
+    means = _line(run, lambda row: row.mean_confidence, "mean confidence", 0)
     charts = _curves(
-        "confidence", "Over the epochs", _line(run, "mean_confidence", "mean confidence", 0), "mean confidence",
+        "confidence", "Over the epochs", means, "mean confidence",
         "Confidence in the likeliest candidate, averaged over all training images.",
     )  # fmt: skip
     if run.candidates is None or run.resolved is None:
@@ -99,8 +102,9 @@ def grouping(run: Run) -> list[Chart]:
         )
         alt = f"Map of {len(found.places)} test images in {len(found.names)} coloured groups: {', '.join(found.names)}."
         charts.append(Chart("A map of the images", svg, alt, caption))
-    names = {"intra_similarity": "within a class", "inter_similarity": "between classes"}
-    lines = [line for n, (key, name) in enumerate(names.items()) for line in _line(run, key, name, n)]
+    lines = _lines(
+        run, {"within a class": lambda row: row.intra_similarity, "between classes": lambda row: row.inter_similarity}
+    )
     if lines:
         svg = plots.lines("similarity", lines, x="epoch", y="similarity (1 = the same)")
         told = "; ".join(f"{line.label} {line.y[-1]:.2f}" for line in lines)
@@ -126,15 +130,15 @@ def trust(found: Reliability) -> Chart:
 
 def overlaid(rows: Sequence[Standing]) -> list[Chart]:
     """The same measurement of all runs in one chart."""
+    wanted: list[tuple[str, str, str, Measure]] = [
+        ("all-test-accuracy", "Recognising new images", "test accuracy", lambda row: row.test_accuracy),
+        ("all-resolved", "Resolved labels", "resolved rightly", lambda row: row.disambiguation_accuracy),
+        ("all-confidence", "Confidence", "mean confidence", lambda row: row.mean_confidence),
+    ]
     charts = []
-    wanted = {
-        "test_accuracy": ("Recognising new images", "test accuracy"),
-        "disambiguation_accuracy": ("Resolved labels", "resolved rightly"),
-        "mean_confidence": ("Confidence", "mean confidence"),
-    }
-    for key, (title, y) in wanted.items():
-        curves = [line for row in rows for line in _line(row.run, key, row.name, row.colour)]
-        charts += _curves(f"all-{key.replace('_', '-')}", title, curves, y, "")
+    for key, title, y, measure in wanted:
+        curves = [line for row in rows for line in _line(row.run, measure, row.name, row.colour)]
+        charts += _curves(key, title, curves, y, "")
     return charts
 
 
@@ -155,9 +159,9 @@ def against(rows: Sequence[Standing]) -> list[Chart]:
         charts.append(Chart("Accuracy against ambiguity", svg, told, caption))
     places = []
     for row in rows:
-        seconds, accuracy = result(row.run, "seconds"), result(row.run, "test_accuracy")
-        if seconds is not None and accuracy is not None:
-            places.append(Line(row.name, [seconds / 60], [accuracy], row.colour))
+        took, accuracy = seconds_of(row.run), accuracy_of(row.run)
+        if took is not None and accuracy is not None:
+            places.append(Line(row.name, [took / 60], [accuracy], row.colour))
     if places:
         svg = plots.points("compute", places, x="minutes of training", y="test accuracy")
         told = "; ".join(f"{p.label}: {percent(p.y[0])} in {p.x[0]:.1f} minutes" for p in places)

@@ -7,10 +7,18 @@ from itertools import combinations
 
 import numpy as np
 
-from papi.config import WITHOUT_RATE
 from papi.report.plots import COLOURS, Line
-from papi.report.reading import Run
-from papi.report.tables import duration, mean_candidates, percent, resolved_share, result, sure_share
+from papi.report.run import Run
+from papi.report.tables import (
+    accuracy_of,
+    duration,
+    mean_candidates,
+    percent,
+    prototype_accuracy_of,
+    resolved_share,
+    seconds_of,
+    sure_share,
+)
 
 PICTURED_PAIRS = 3
 PICTURED_IMAGES = 12
@@ -51,17 +59,18 @@ class Difference:
 
     @property
     def share(self) -> float:
+        """The share of training images on which the two disagree."""
         return len(self.rows) / self.images
 
 
 COLUMNS = (
-    Column("Test accuracy", lambda run: result(run, "test_accuracy"), percent, max),
-    Column("By prototypes", lambda run: result(run, "prototype_accuracy"), percent, max),
+    Column("Test accuracy", accuracy_of, percent, max),
+    Column("By prototypes", prototype_accuracy_of, percent, max),
     Column("Labels resolved", resolved_share, percent, max),
     Column("Sure labels", sure_share, percent),
     Column("Possible labels", mean_candidates, lambda value: f"{value:.1f}"),
     Column("Epochs", lambda run: float(len(run.rows)) or None, lambda value: f"{value:.0f}"),
-    Column("Time", lambda run: result(run, "seconds"), duration, min),
+    Column("Time", seconds_of, duration, min),
 )
 
 
@@ -96,11 +105,10 @@ def standings(runs: Sequence[Run]) -> tuple[list[str], list[Standing]]:
 def task(run: Run) -> str:
     """What a run was asked to do, in words. Only runs with the same task can be better or worse than each other."""
     words = [run.data_name]
-    if limit := run.config.get("limit"):
-        words.append(f"{limit:,} images")
-    kind = (run.config.get("candidates") or {}).get("kind")
-    if kind not in (None, "uniform"):
-        words.append(f"{kind} candidates")
+    if run.config is not None and run.config.limit is not None:
+        words.append(f"{run.config.limit:,} images")
+    if kind_of_sets(run) != "uniform":
+        words.append(f"{kind_of_sets(run)} candidates")
     rate = flip_rate(run)
     if rate is not None:
         words.append(f"flip rate {rate:g}")
@@ -108,12 +116,19 @@ def task(run: Run) -> str:
 
 
 def flip_rate(run: Run) -> float | None:
-    """The chance of a wrong label to be a candidate, where candidate sets were made with one."""
-    sets = run.config.get("candidates") or {}
-    if sets.get("kind") in WITHOUT_RATE:
+    """The chance of each wrong label to be a candidate, if the candidate sets were made with one."""
+    sets = None if run.config is None else run.config.candidates
+    if sets is not None and sets.rate is None:
         return None
-    value = sets.get("flip_rate") if run.summary is None else run.summary.get("flip_rate")
-    return None if value is None else float(value)
+    if run.summary is not None:
+        return run.summary.flip_rate
+    return None if sets is None or sets.kind is None else sets.rate
+
+
+def kind_of_sets(run: Run) -> str:
+    """How the candidate sets were made. It says "uniform" also if that is not known, or if they came with the data."""
+    kind = None if run.config is None else run.config.candidates.kind
+    return kind or "uniform"
 
 
 def distinct_names(runs: Sequence[Run]) -> list[str]:
@@ -137,10 +152,9 @@ def accuracy_by_flip_rate(rows: Sequence[Standing]) -> list[Line]:
     """A curve for each method, dataset and kind of sets that was run at two flip rates or more: mean and spread."""
     found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        rate, accuracy = flip_rate(row.run), result(row.run, "test_accuracy")
+        rate, accuracy = flip_rate(row.run), accuracy_of(row.run)
         if rate is not None and accuracy is not None:
-            kind = str((row.run.config.get("candidates") or {}).get("kind") or "uniform")
-            found[row.run.method, row.run.data_name, kind][rate].append(accuracy)
+            found[row.run.method, row.run.data_name, kind_of_sets(row.run)][rate].append(accuracy)
     one_set = len({key[1:] for key in found}) == 1
     curves = []
     for number, (key, values) in enumerate(found.items()):
@@ -168,4 +182,4 @@ def same_sets(a: Run, b: Run) -> bool:
     """Whether two runs were given the same candidates for the same images."""
     if a.candidates is None or b.candidates is None or a.candidates.shape != b.candidates.shape:
         return False
-    return a.config.get("data") == b.config.get("data") and bool(np.array_equal(a.candidates, b.candidates))
+    return a.data == b.data and bool(np.array_equal(a.candidates, b.candidates))

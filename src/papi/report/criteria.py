@@ -4,47 +4,42 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata  # type: ignore[import-untyped]
+from scipy.stats import spearmanr
 
-from papi.config import WITHOUT_RATE
+from papi.config import RunConfig, Select
 from papi.errors import UserError
-from papi.report.reading import is_number
-from papi.runs.folder import Row, RunFolder
-from papi.training.metrics import CRITERIA, picked
+from papi.report.measures import CRITERIA, Measure, best, finite
+from papi.runs.folder import RunFolder
+from papi.runs.schema import EpochRow
+from papi.training.metrics import picked
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A run with its rows. What judges it are the measurements of the epoch that its own rule picked."""
+    """A run with its rows. It is judged by the measurements of the epoch that its own rule picked."""
 
     name: str
-    config: dict[str, Any]
-    rows: list[Row]
-    finished: bool
-    parts: tuple[Any, ...]  # what was held out of what: runs are comparable where these are equal
+    method: str
+    task: str  # what runs must share for their regrets to be put together
+    rows: tuple[EpochRow, ...]  # one or more
+    epochs: int | None = None  # that the run was to have
+    select: Select = "last"
+    finished: bool = True
+    parts: tuple[str, ...] = ()  # what was held out of what: runs are comparable if these are equal
 
     @property
-    def row(self) -> Row:
+    def row(self) -> EpochRow:
         """Measurements of the model that the run keeps, or would keep if it ended now."""
-        key = str(self.config.get("select", "last")).replace("-", "_")
-        known = [row for row in self.rows if is_number(row.get(key))]
-        return known[picked([float(row[key]) for row in known])] if known else self.rows[-1]
-
-    @property
-    def task(self) -> str:
-        """What runs must share for their regrets to be put together."""
-        sets = self.config.get("candidates") or {}
-        made = sets.get("kind") or "own"
-        rate = "" if made in ("own", *WITHOUT_RATE) else f", q = {sets.get('flip_rate'):g}"
-        return f"{self.config.get('data')}, {made} sets{rate}"
+        rule = CRITERIA.get(self.select.replace("-", "_"))
+        pick = None if rule is None else best(self.rows, rule)
+        return self.rows[-1] if pick is None else pick[0]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run stands by one criterion: a value and a rank, equal for equal values. None where it has none."""
+    """The value of a run by one criterion, and its rank. Equal values share a rank; both are None without a value."""
 
     value: float | None
     rank: int | None
@@ -67,23 +62,38 @@ class Regret:
 def read_judged(path: Path) -> Judged:
     """The run in a folder, finished or not."""
     folder = RunFolder(path)
-    record = folder.read_config()
-    if record is None:
-        raise UserError(f"{path} holds no run: give a folder that `papi train` has written.")
+    record = folder.begun()
+    try:
+        config = record.run_config
+    except ValueError as error:
+        raise UserError(f"{folder.config_file} cannot be compared ({str(error).rstrip('.')}).") from error
     rows = folder.read_rows()
     if not rows:
         raise UserError(f"{path} has no finished epoch yet: there is nothing to compare.")
-    identity = record["identity"]
-    parts = (identity.get("data_hash"), identity.get("seed"), identity.get("data_holdout"))
-    return Judged(path.resolve().name, record.get("config", {}), rows, folder.read_summary() is not None, parts)
+    return Judged(
+        path.resolve().name,
+        config.method,
+        _task(config),
+        tuple(rows),
+        config.epochs,
+        config.select,
+        folder.read_summary() is not None,
+        tuple(str(record.identity.get(name)) for name in ("data_hash", "seed", "data_holdout")),
+    )
+
+
+def _task(config: RunConfig) -> str:
+    sets = config.candidates
+    rate = "" if sets.kind is None or sets.rate is None else f", q = {sets.rate:g}"
+    return f"{config.data}, {sets.kind or 'own'} sets{rate}"
 
 
 def places(runs: Sequence[Judged], criterion: str) -> list[Place]:
-    """The place of each run by a criterion, 1 for the highest."""
-    values = [run.row.get(criterion) for run in runs]
-    known = [value for value in values if is_number(value)]
+    """The place of each run by one of `CRITERIA`, 1 for the highest."""
+    values = [CRITERIA[criterion](run.row) for run in runs]
+    known = [value for value in values if finite(value)]
     return [
-        Place(value, 1 + sum(other > value for other in known)) if is_number(value) else Place(None, None)
+        Place(value, 1 + sum(other > value for other in known)) if finite(value) else Place(None, None)
         for value in values
     ]
 
@@ -95,24 +105,25 @@ def regrets(runs: Sequence[Judged]) -> list[Regret]:
     """
     tasks: dict[str, list[Judged]] = defaultdict(list)
     for run in runs:
-        if any(is_number(row.get("test_accuracy")) for row in run.rows):
+        if any(finite(row.test_accuracy) for row in run.rows):
             tasks[run.task].append(run)
+    rules = CRITERIA | {"last": lambda row: row.epoch}
     return [
         found
         for task, members in tasks.items()
-        for criterion in (*CRITERIA, "last")
-        if (found := _regret(task, criterion, members)) is not None
+        for criterion, measure in rules.items()
+        if (found := _regret(task, criterion, measure, members)) is not None
     ]
 
 
-def _regret(task: str, criterion: str, runs: Sequence[Judged]) -> Regret | None:
+def _regret(task: str, criterion: str, measure: Measure, runs: Sequence[Judged]) -> Regret | None:
     picks, losses, courses = [], [], []
-    ends: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
+    ends: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
     for run in runs:
         pairs = [
-            (float(row["epoch"] if criterion == "last" else row[criterion]), float(row["test_accuracy"]))
+            (float(value), float(accuracy))
             for row in run.rows
-            if is_number(row.get("test_accuracy")) and (criterion == "last" or is_number(row.get(criterion)))
+            if finite(value := measure(row)) and finite(accuracy := row.test_accuracy)
         ]
         if not pairs:
             continue
@@ -136,7 +147,7 @@ def _mean_of_known(values: Sequence[float | None]) -> float | None:
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Spearman's, with equal values sharing the mean of their ranks; None where either does not vary."""
+    """Spearman's rank correlation; None where either sequence is constant, which has no ranks to compare."""
     if len(set(a)) < 2 or len(set(b)) < 2:
         return None
-    return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])
+    return float(spearmanr(a, b).statistic)

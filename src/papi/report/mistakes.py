@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from papi.report.reading import Run
+from papi.report.run import Run
 from papi.training.metrics import calibration_bins
 
 MATRIX_CLASSES = 12
@@ -59,7 +59,7 @@ class Reliability:
 def find_confusion(run: Run) -> Confusion | None:
     """From the best evidence there is: test images, else true training labels, else the model's second choices."""
     classes = len(run.class_names)
-    probabilities = run.arrays.get("test_probabilities")
+    probabilities = run.kept.test_probabilities
     if probabilities is not None and run.test_labels is not None:
         taken = probabilities.argmax(1)
         return _counted("test", run.test_labels, taken, probabilities.max(1), classes)
@@ -102,17 +102,17 @@ def matrix_classes(confusion: Confusion) -> list[int]:
     if count <= MATRIX_CLASSES:
         return list(range(count))
     between = np.triu(confusion.counts + confusion.counts.T, 1)
-    chosen: list[int] = []
+    chosen: dict[int, None] = {}  # in order, each once
     for place in np.argsort(-between, axis=None, kind="stable"):
-        chosen += [int(k) for k in np.unravel_index(place, between.shape) if int(k) not in chosen]
+        chosen |= dict.fromkeys(int(k) for k in np.unravel_index(place, between.shape))
         if len(chosen) >= MATRIX_CLASSES:
             break
-    return sorted(chosen[:MATRIX_CLASSES])
+    return sorted(list(chosen)[:MATRIX_CLASSES])
 
 
 def find_reliability(run: Run) -> Reliability | None:
     """On test images, else on training labels; None without any truth."""
-    probabilities = run.arrays.get("test_probabilities")
+    probabilities = run.kept.test_probabilities
     if probabilities is not None and run.test_labels is not None:
         return reliability(probabilities.max(1), probabilities.argmax(1) == run.test_labels)
     if run.resolved is not None and run.labels is not None:

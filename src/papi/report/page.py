@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,10 +14,12 @@ from papi.report import charts, pairs_of_runs, showcase, tables
 from papi.report.comparison import differences, standings
 from papi.report.mistakes import find_reliability
 from papi.report.pictures import small_images
-from papi.report.reading import Run
+from papi.report.run import Run
 
-# Names may hold control characters, which HTML does not allow; the page shows that there is one.
-_CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+# Names may hold control characters, which HTML does not allow, and surrogates, which no file can hold: a folder whose
+# name is no UTF-8 has them. The page shows that there is one.
+_FORBIDDEN = (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+_SHOWN_AS = {code: "\ufffd" for code in _FORBIDDEN if chr(code) not in "\n\t"}
 
 
 def run_page(run: Run) -> str:
@@ -71,7 +72,7 @@ def comparison_page(runs: Sequence[Run]) -> str:
     )
 
 
-def _render(template: str, **values: Any) -> str:
+def _render(template: str, **values: object) -> str:
     """Fill in a template. The policy lets the page's own script run and lets nothing be fetched from anywhere."""
     script = _part("decide.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -86,7 +87,7 @@ def _render(template: str, **values: Any) -> str:
             policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         )
     )
-    return page.translate(_CONTROLS)
+    return page.translate(_SHOWN_AS)
 
 
 @cache

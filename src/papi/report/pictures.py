@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from papi.report.reading import Run
+from papi.report.run import Run
 
 LARGEST = 160  # pixels: of a picture on the page, whatever the size of the original
 LOSSLESS = 64  # up to this side a PNG is small; beyond it a photograph is not

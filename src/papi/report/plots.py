@@ -3,10 +3,10 @@
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +16,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType  # newer than the oldest matplotlib that will do
+
 WIDTH, HEIGHT = 350, 225  # in CSS pixels: about what a column and a phone have, so that text keeps its size
 WIDE = 430  # for charts that need room
 COLOURS = 10
@@ -24,7 +27,7 @@ DASHES = ("-", "--", ":", "-.")
 INK, MUTED, GRID, CARD = "#010101", "#020202", "#030303", "#040404"
 NAMED = {INK: "currentColor", MUTED: "var(--muted)", GRID: "var(--line)", CARD: "var(--card)"}
 NAMED |= {f"#0a0a{number:02x}": f"var(--c{number})" for number in range(COLOURS)}
-STYLE: dict[str, Any] = {
+STYLE: "dict[RcKeyType, str | float | bool]" = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, found and set in the page's font
     "svg.hashsalt": "papi",
     "text.parse_math": False,  # a class may be called "$x$"
@@ -36,7 +39,6 @@ STYLE: dict[str, Any] = {
     "axes.labelcolor": MUTED,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
     "grid.color": GRID,
@@ -77,6 +79,7 @@ class Line:
 
 
 def colour(number: int) -> str:
+    """The stand-in for a colour of the style sheet; numbers beyond the last begin again."""
     return f"#0a0a{number % COLOURS:02x}"
 
 
@@ -86,8 +89,8 @@ def shortened(name: str, length: int = 16) -> str:
     return plain if len(plain) <= length else plain[: length - 1] + "…"
 
 
-def _style(more: dict[str, Any] | None = None) -> AbstractContextManager[None]:
-    return mpl.rc_context(STYLE | (more or {}))  # type: ignore[arg-type]  # its keys are a list of hundreds of literals
+def _style(grid: bool = True) -> AbstractContextManager[None]:
+    return mpl.rc_context({**STYLE, "axes.grid": grid})
 
 
 def _axes(width: int = WIDTH, height: int = HEIGHT) -> tuple[Figure, Axes]:
@@ -100,15 +103,15 @@ def lines(key: str, curves: Sequence[Line], *, x: str, y: str, percent: bool = F
     with _style():
         figure, axes = _axes()
         for number, curve in enumerate(curves):
-            look: dict[str, Any] = {"color": colour(curve.colour), "linestyle": DASHES[number // COLOURS % len(DASHES)]}
-            if len(curves) <= COLOURS:  # few enough to tell apart by dashes as well, for those who see no colours
-                look["linestyle"] = DASHES[number % len(DASHES)]
-            marker = "o" if len(curve.x) <= 15 else ""
+            # A few curves differ by dashes as well, for those who see no colours.
+            dashes = DASHES[(number if len(curves) <= COLOURS else number // COLOURS) % len(DASHES)]
+            shade, label = colour(curve.colour), shortened(curve.label, 30)
             if curve.spread is None:
-                axes.plot(curve.x, curve.y, label=shortened(curve.label, 30), marker=marker, **look)
+                marker = "o" if len(curve.x) <= 15 else ""
+                axes.plot(curve.x, curve.y, label=label, marker=marker, color=shade, linestyle=dashes)
             else:
                 axes.errorbar(
-                    curve.x, curve.y, curve.spread, label=shortened(curve.label, 30), marker="o", capsize=3, **look
+                    curve.x, curve.y, curve.spread, label=label, marker="o", capsize=3, color=shade, linestyle=dashes
                 )
         _label(axes, x, y, percent, whole)
         if not whole:  # a few chosen values: these are the ones to read off
@@ -167,7 +170,7 @@ def reliability(key: str, said: np.ndarray, right: np.ndarray, count: np.ndarray
 def matrix(key: str, shares: np.ndarray, names: Sequence[str], *, rows: str, columns: str) -> Markup:
     """A square table of shares as shades; numbers where there is room for them."""
     count = len(names)
-    with _style({"axes.grid": False}):
+    with _style(grid=False):
         figure, axes = _axes(WIDE, 430)
         largest = max(float(shares[~np.eye(count, dtype=bool)].max(initial=0)), 1e-9)
         for row, column in np.ndindex(shares.shape):
@@ -197,7 +200,7 @@ def plane(
     key: str, places: np.ndarray, groups: np.ndarray, names: Sequence[str], stars: np.ndarray, star_groups: np.ndarray
 ) -> Markup:
     """Places `(S, 2)` coloured by group (−1 is grey), with stars and the name of each group at its star."""
-    with _style({"axes.grid": False}):
+    with _style(grid=False):
         figure, axes = _axes(WIDE, 400)
         for group in range(-1, len(names)):
             here = places[groups == group]
@@ -239,7 +242,8 @@ def _svg(figure: Figure, key: str) -> Markup:
         # The browser has fonts for scripts and emoji that matplotlib's lacks; it only measures with its own.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         warnings.filterwarnings("ignore", message=".*Matplotlib currently does not support.*")
-        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None})  # type: ignore[no-untyped-call]
+        write: Callable[..., None] = FigureCanvasSVG(figure).print_svg  # without the second layout of `savefig`
+        write(stream, metadata={"Date": None})
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)

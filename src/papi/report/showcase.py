@@ -1,7 +1,7 @@
 """Images with what the model made of them: the strip from sure to doubtful, the desk of decisions, the mix-ups."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from papi.report import plots
 from papi.report.mistakes import Confusion, Pair, find_confusion, matrix_classes, pairs
 from papi.report.pictures import data_uri
 from papi.report.plots import Chart
-from papi.report.reading import Run
+from papi.report.run import Run
 from papi.report.tables import percent
 
 STRIP = 15
@@ -85,7 +85,7 @@ class Desk:
 
     items: list[Doubtful]
     total: int  # ambiguous images in all
-    state: dict[str, Any]
+    state: Mapping[str, object]  # what the script of the page reads, as JSON
 
 
 def picture(run: Run, index: int, test: bool = False) -> str:
@@ -97,6 +97,7 @@ def picture(run: Run, index: int, test: bool = False) -> str:
 
 
 def file_name(run: Run, index: int) -> str:
+    """The file of a training image; empty if it comes from none, or the data are gone."""
     names = None if run.dataset is None else run.dataset.file_names
     return "" if names is None else names[index]
 
@@ -149,7 +150,7 @@ def desk(run: Run) -> Desk | None:
         file = file_name(run, index)
         alt = f"Training image {index}" + (f", {file}" if file else "")
         items.append(Doubtful(index, file, picture(run, index), alt, classes, shares))
-    state = {
+    state: dict[str, object] = {
         "key": f"papi-decisions:{run.identity}",
         "classes": list(run.class_names),
         "items": [

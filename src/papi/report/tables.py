@@ -1,31 +1,26 @@
 """The numbers and sentences of a run's page, in words for people who know their images and not our formulas."""
 
 import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
 
 import numpy as np
 
-from papi.report.reading import Run, is_number
-from papi.training.metrics import picked
+from papi.config import Values
+from papi.report.measures import CRITERIA, Measure, best, finite
+from papi.report.run import Run
+from papi.runs.schema import EpochRow, Summary
 
 SURE = 0.9  # confidence from which the page calls a label sure
 EPOCH_ROWS = 40  # of the table of epochs; longer runs show every so many
 
-LOSSES = "loss"
-COLUMNS = {
-    "test_accuracy": "test accuracy",
-    "prototype_accuracy": "by prototypes",
-    "disambiguation_accuracy": "labels resolved",
-    "mean_confidence": "mean confidence",
-    "calibration_error": "calibration error",
-}
-CRITERIA = {
-    "covering_rate": "Covering rate: how often the answer is among the candidates of images held out",
-    "approximated_accuracy": "Approximated accuracy: the same, weighted by how likely each candidate is",
-    "candidate_likelihood": "Likelihood of the candidates of images held out (mean logarithm)",
-    "mean_confidence": "Mean confidence in the resolved labels",
+_COLUMNS: dict[str, Measure] = {
+    "test accuracy": lambda row: row.test_accuracy,
+    "by prototypes": lambda row: row.prototype_accuracy,
+    "labels resolved": lambda row: row.disambiguation_accuracy,
+    "mean confidence": lambda row: row.mean_confidence,
+    "calibration error": lambda row: row.calibration_error,
 }
 _REPORTED = " (what this page reports)"
 
@@ -50,6 +45,7 @@ class Choice:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
+    """A share in percent, or "unknown"."""
     return "unknown" if value is None or not np.isfinite(value) else f"{100 * value:.{digits}f}%"
 
 
@@ -61,31 +57,47 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
-def result(run: Run, key: str) -> float | None:
+def accuracy_of(run: Run) -> float | None:
+    """The share of test images that are recognised."""
+    return _result(run, lambda it: it.test_accuracy)
+
+
+def prototype_accuracy_of(run: Run) -> float | None:
+    """The share of test images that the prototypes alone recognise."""
+    return _result(run, lambda it: it.prototype_accuracy)
+
+
+def seconds_of(run: Run) -> float | None:
+    """How long training took, or has taken so far."""
+    return _result(run, lambda it: it.seconds)
+
+
+def _result(run: Run, number: Callable[[EpochRow | Summary], float | None]) -> float | None:
     """A number of the finished run, else of its last epoch."""
-    value = (run.summary or {}).get(key)
-    return float(value) if is_number(value) else run.last(key)
+    value = None if run.summary is None else number(run.summary)
+    return value if finite(value) else run.last(number)
 
 
 def resolved_share(run: Run) -> float | None:
     """Of the training images with several candidates, the share whose label was resolved to the true one."""
-    summary = run.summary or {}
-    right, ambiguous = summary.get("ambiguous_resolved"), summary.get("ambiguous_images")
-    if is_number(right) and is_number(ambiguous) and ambiguous:
-        return float(right) / float(ambiguous)
-    return run.last("disambiguation_accuracy")
+    if run.summary is not None and run.summary.ambiguous_images and run.summary.ambiguous_resolved is not None:
+        return run.summary.ambiguous_resolved / run.summary.ambiguous_images
+    return run.last(lambda row: row.disambiguation_accuracy)
 
 
 def mean_candidates(run: Run) -> float | None:
+    """The mean size of the candidate sets."""
     if run.candidates is not None:
         return float(run.candidates.sum(1).mean())
-    value = (run.record.get("candidates") or {}).get("mean_candidates")
-    return float(value) if is_number(value) else None
+    value = None if run.record is None else run.record.candidates.get("mean_candidates")
+    return value if finite(value) else None
 
 
 def images(run: Run) -> int | None:
-    value = len(run.candidates) if run.candidates is not None else (run.summary or {}).get("training_images")
-    return int(value) if is_number(value) else None
+    """The number of training images."""
+    if run.candidates is not None:
+        return len(run.candidates)
+    return None if run.summary is None else run.summary.training_images
 
 
 def sure_share(run: Run) -> float | None:
@@ -96,7 +108,7 @@ def sure_share(run: Run) -> float | None:
 def headline(run: Run) -> list[Fact]:
     """What one wants to know first; numbers that cannot be known are left out."""
     facts = []
-    if (accuracy := result(run, "test_accuracy")) is not None:
+    if (accuracy := accuracy_of(run)) is not None:
         facts.append(Fact("Test accuracy", percent(accuracy), "of new images are recognised"))
     if (share := resolved_share(run)) is not None:
         facts.append(Fact("Labels resolved", percent(share), "of ambiguous training images got their true label"))
@@ -105,7 +117,7 @@ def headline(run: Run) -> list[Fact]:
     if (size := mean_candidates(run)) is not None:
         of = f"of {len(run.class_names)} classes, on average" if run.class_names else "on average"
         facts.append(Fact("Possible labels", f"{size:.1f}", f"for an image, {of}"))
-    if (seconds := result(run, "seconds")) is not None:
+    if (seconds := seconds_of(run)) is not None:
         facts.append(Fact("Training time", duration(seconds), f"{len(run.rows)} passes over the images"))
     return facts
 
@@ -119,7 +131,7 @@ def meaning(run: Run) -> str:
             f"The method {run.method} was given {count:,} images of {run.data_name}, each with {size:.1f} possible "
             "labels on average, and was never told which one is right."
         )
-    share, accuracy, sure = resolved_share(run), result(run, "test_accuracy"), sure_share(run)
+    share, accuracy, sure = resolved_share(run), accuracy_of(run), sure_share(run)
     if share is not None:
         told.append(f"It settled on the true label for {percent(share)} of the ambiguous ones.")
     if accuracy is not None:
@@ -132,7 +144,7 @@ def meaning(run: Run) -> str:
 def truth(run: Run) -> str:
     """What cannot be known without true labels; empty if all can."""
     trained = run.labels is not None or resolved_share(run) is not None
-    tested = run.test_labels is not None or result(run, "test_accuracy") is not None
+    tested = run.test_labels is not None or accuracy_of(run) is not None
     if not trained and not tested:
         return (
             "No true labels are known for these images, so nobody can say how often the model is right. "
@@ -145,72 +157,88 @@ def truth(run: Run) -> str:
     return ""
 
 
-def course(run: Run, key: str) -> tuple[list[int], list[float]]:
-    """Epochs (from 1) and values of a measurement; epochs without one are left out."""
-    rows = [row for row in run.rows if is_number(row.get(key))]
-    return [int(row["epoch"]) + 1 for row in rows], [float(row[key]) for row in rows]
-
-
-def loss_terms(run: Run) -> list[str]:
-    """Names of the logged losses, the total first."""
-    found = {key for row in run.rows for key in row if key == LOSSES or key.startswith("loss_")}
-    return sorted(found, key=lambda key: (key != LOSSES, key))
-
-
 def epochs(run: Run) -> tuple[list[str], list[list[str]]]:
     """The course of the run as a table: headings and rows."""
-    keys = [key for key in COLUMNS if run.last(key) is not None]
+    columns = {title: measure for title, measure in _COLUMNS.items() if run.last(measure) is not None}
     every = -(-len(run.rows) // EPOCH_ROWS) if run.rows else 1
     shown = [row for n, row in enumerate(run.rows) if n % every == 0 or n == len(run.rows) - 1]
     body = [
         [
-            str(int(row["epoch"]) + 1),
-            f"{row[LOSSES]:.3f}" if is_number(row.get(LOSSES)) else "–",
-            *(percent(row[key]) if is_number(row.get(key)) else "–" for key in keys),
+            str(row.epoch + 1),
+            f"{row.loss:.3f}" if finite(row.loss) else "–",
+            *(_share(measure(row)) for measure in columns.values()),
         ]
         for row in shown
     ]
-    return ["epoch", "loss", *(COLUMNS[key] for key in keys)], body
+    return ["epoch", "loss", *columns], body
+
+
+def _share(value: float | None) -> str:
+    return percent(value) if finite(value) else "–"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A way of choosing an epoch without true labels."""
+
+    words: str
+    measure: Measure
+    select: str = ""  # its name as a value of --select, if it is one
+    show: Callable[[float], str] = percent
+
+
+_RULES = (
+    _Rule(
+        "Covering rate: how often the answer is among the candidates of images held out",
+        CRITERIA["covering_rate"],
+        "covering-rate",
+    ),
+    _Rule(
+        "Approximated accuracy: the same, weighted by how likely each candidate is",
+        CRITERIA["approximated_accuracy"],
+        "approximated-accuracy",
+    ),
+    _Rule(
+        "Likelihood of the candidates of images held out (mean logarithm)",
+        CRITERIA["candidate_likelihood"],
+        show="{:.3f}".format,
+    ),
+    _Rule("Mean confidence in the resolved labels", lambda row: row.mean_confidence),
+)
 
 
 def choices(run: Run) -> list[Choice]:
-    """Which epoch each criterion picks: first those that need no true label, at last the one that looks at the test."""
+    """Which epoch each rule picks: first the rules that need no true label, at last the best on the test images."""
     if not run.rows:
         return []
-    last = run.rows[-1]
-    rule = str(run.config.get("select") or "last").replace("-", "_")
-    words = f"The last epoch{_REPORTED if rule == 'last' else ''}"
-    found = [Choice(words, int(last["epoch"]) + 1, "", _accuracy(last))]
-    for key, words in CRITERIA.items():
-        rows = [row for row in run.rows if is_number(row.get(key))]
-        if rows:
-            best = rows[picked([float(row[key]) for row in rows])]
-            value = percent(best[key]) if key != "candidate_likelihood" else f"{best[key]:.3f}"
-            told = f"{words}{_REPORTED if rule == key else ''}"
-            found.append(Choice(told, int(best["epoch"]) + 1, value, _accuracy(best)))
-    tested = [row for row in run.rows if is_number(row.get("test_accuracy"))]
+    words = f"The last epoch{_REPORTED if run.select == 'last' else ''}"
+    found = [_choice(words, run.rows[-1])]
+    for rule in _RULES:
+        if (pick := best(run.rows, rule.measure)) is not None:
+            words = f"{rule.words}{_REPORTED if rule.select == run.select else ''}"
+            found.append(_choice(words, pick[0], rule.show(pick[1])))
+    tested = [row for row in run.rows if finite(row.test_accuracy)]
     if tested:
-        best = max(tested, key=lambda row: float(row["test_accuracy"]))
-        words = "The best on the test images (no fair choice: it uses the answers)"
-        found.append(Choice(words, int(best["epoch"]) + 1, "", _accuracy(best)))
+        highest = max(tested, key=lambda row: row.test_accuracy or 0.0)
+        found.append(_choice("The best on the test images (no fair choice: it uses the answers)", highest))
     return found
 
 
+def _choice(rule: str, row: EpochRow, value: str = "") -> Choice:
+    return Choice(rule, row.epoch + 1, value, _share(row.test_accuracy))
+
+
 def has_held_out(run: Run) -> bool:
-    """Whether any criterion was measured on images kept aside."""
-    return any(run.last(key) is not None for key in CRITERIA if key != "mean_confidence")
-
-
-def _accuracy(row: dict[str, Any]) -> str:
-    return percent(row["test_accuracy"]) if is_number(row.get("test_accuracy")) else "–"
+    """Whether any criterion was measured on images held out."""
+    return any(run.last(measure) is not None for measure in CRITERIA.values())
 
 
 def settings(run: Run) -> list[tuple[str, str]]:
     """Every setting by its dotted name."""
-    return list(_flat(run.config, "")) or list(_flat(run.record.get("identity") or {}, ""))
+    return [] if run.record is None else list(_flat(run.record.config or run.record.identity))
 
 
-def _flat(values: dict[str, Any], prefix: str) -> Any:
+def _flat(values: Values, prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
@@ -220,7 +248,7 @@ def _flat(values: dict[str, Any], prefix: str) -> Any:
 
 
 def fix_command(run: Run) -> str:
-    """What trains on with a person's decisions, typed where the page was made."""
+    """The command that trains on with a person's decisions, for the folder where the page was made."""
     here, folder = Path.cwd(), run.path.resolve()
     place = folder.relative_to(here) if folder.is_relative_to(here) else folder
     return shlex.join(["papi", "labels", str(place), "--fix", "decisions.csv"])
@@ -228,20 +256,19 @@ def fix_command(run: Run) -> str:
 
 def parent(run: Run) -> str:
     """The folder of the run whose weights this one started from; empty if it started by itself."""
-    found = run.record.get("parent")
-    return str(found.get("folder", "")) if isinstance(found, dict) else ""
+    return "" if run.record is None or run.record.parent is None else run.record.parent.folder
 
 
 def versions(run: Run) -> list[tuple[str, str]]:
-    found = run.record.get("versions")
-    return [(str(name), str(value)) for name, value in found.items()] if isinstance(found, dict) else []
+    """What computed the run: programs with their versions, and the processor."""
+    return [] if run.record is None else list(run.record.versions.items())
 
 
 def command(run: Run) -> str:
-    """What a person typed, so that it can be typed again; empty if the run was started from Python."""
-    words = run.record.get("command")
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+    """The command that began the run; empty if it was started from Python."""
+    if run.record is None or not run.record.command:
         return ""
-    program = PurePath(words[0].replace("\\", "/"))
+    first, *words = run.record.command
+    program = PurePath(first.replace("\\", "/"))
     is_ours = program.stem == "papi" or (program.name == "__main__.py" and program.parent.name == "papi")
-    return shlex.join(["papi", *words[1:]]) if is_ours else ""
+    return shlex.join(["papi", *words]) if is_ours else ""

@@ -11,15 +11,42 @@ import os
 import pickle
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
+from torch import Tensor
 
+from papi.config import Values
 from papi.errors import UserError
 from papi.files.durable import replacing
 
 VERSION = 1
 _MAGIC = "papi checkpoint"
+
+
+class PickedEpoch(TypedDict):
+    """The epoch that a rule likes best so far, and the method as it was then."""
+
+    epoch: int
+    value: float
+    method: dict[str, Tensor]
+
+
+class _Always(TypedDict):
+    method: dict[str, Tensor]
+    optimizer: Values
+    epoch: int  # where it goes on
+    step: int
+    rows: list[Values]  # of the epochs before, as in metrics.jsonl
+    tally: dict[str, Tensor]  # running sums of this epoch's row
+    seconds: dict[str, float]
+
+
+class State(_Always, total=False):
+    """All that a run needs to go on: plain values and tensors."""
+
+    scaler: Values  # of half precision
+    picked: PickedEpoch | None
 
 
 class DamagedCheckpointError(Exception):
@@ -35,7 +62,7 @@ def previous(path: Path) -> Path:
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
-def save(path: Path, state: dict[str, Any], config_hash: str) -> None:
+def save(path: Path, state: State, config_hash: str) -> None:
     """Write beside, flush to disk, rename; the checkpoint before stays as the previous one."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
@@ -52,7 +79,7 @@ def save(path: Path, state: dict[str, Any], config_hash: str) -> None:
         file.write(content)
 
 
-def load(path: Path, config_hash: str, device: torch.device) -> dict[str, Any]:
+def load(path: Path, config_hash: str, device: torch.device) -> State:
     """The state in one file, or DamagedCheckpointError with the reason."""
     try:
         with path.open("rb") as file:
@@ -72,18 +99,18 @@ def load(path: Path, config_hash: str, device: torch.device) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedCheckpointError(f"{path.name} has no readable header") from error
     try:
-        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+        state: State = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, ValueError) as error:
         raise DamagedCheckpointError(f"{path.name} holds something other than tensors and plain values") from error
     return state
 
 
-def load_newest(path: Path, config_hash: str, device: torch.device) -> tuple[dict[str, Any] | None, list[str]]:
+def load_newest(path: Path, config_hash: str, device: torch.device) -> tuple[State | None, list[str]]:
     """The newest whole state, or None, and a sentence for each file that had to be passed over.
 
     Such a file is set aside under another name, so that the next save does not put it in the place of a good one.
     """
-    state: dict[str, Any] | None = None
+    state: State | None = None
     damaged: dict[Path, DamagedCheckpointError] = {}
     for file in (path, previous(path)):
         if state is None and file.exists():

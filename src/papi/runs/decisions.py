@@ -1,27 +1,15 @@
-"""A person's decisions about doubtful images, and training on with them from where a run ended."""
+"""A person's decisions about doubtful images."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from papi import train as run
-from papi.config import RunConfig, from_dict
-from papi.data.dataset import Dataset, Progress, refuse, silent
-from papi.data.digest import same_data
+from papi.data.dataset import refuse
 from papi.data.own.tables import Row, read_table
 from papi.errors import UserError, unknown
-from papi.methods import find_method
-from papi.runs.folder import RunFolder
 from papi.runs.labels import candidate_shares
-from papi.runs.parent import read_parent
-from papi.setup import data as preparation
-
-EPOCHS_SHARE = 0.25  # of the parent's epochs: its weights are a good start
-RATE_SHARE = 0.1  # of the parent's learning rate: a full one would first undo what was learned
 
 
 @dataclass(frozen=True)
@@ -46,6 +34,12 @@ class Decisions:
         fixed[self.rows] = 0
         fixed[self.rows, self.labels] = 1
         return fixed
+
+    def notes(self, candidates: np.ndarray) -> tuple[str, ...]:
+        """What a person should know before training on with them."""
+        outside = int((~candidates[self.rows, self.labels]).sum())
+        told = f"{outside} of {len(self.rows)} decisions are for a label that was not among the candidates."
+        return (told,) if outside else ()
 
 
 def read_decisions(path: Path, count: int, classes: tuple[str, ...], files: tuple[str, ...] | None) -> Decisions:
@@ -98,63 +92,3 @@ def fixed_folder(parent: Path) -> Path:
     parent = parent.resolve()
     stem, number = re.fullmatch(r"(.*?)(?:-fixed(\d*))?", parent.name, re.DOTALL).groups()  # type: ignore[union-attr]
     return parent.with_name(f"{stem}-fixed" if number is None else f"{stem}-fixed{int(number or 1) + 1}")
-
-
-def train_with(
-    path: Path,
-    decisions_file: Path,
-    folder: Path,
-    *,
-    epochs: int | None = None,
-    data_dir: Path | None = None,
-    stop_requested: Callable[[], bool] = lambda: False,
-    progress: Progress = silent,
-) -> Iterator[run.Event]:
-    """Train the run in `path` on in a new folder, with the decisions as the only candidates of their images.
-
-    Settings are the parent's, but for fewer epochs and a smaller learning rate. It starts from the parent's weights,
-    its prototypes if it has them, and its confidence.
-    """
-    finished = RunFolder(path)
-    record = finished.read_config()
-    if record is None or not finished.arrays_file.exists():
-        raise UserError(f"{path} holds no finished run: give a folder in which `papi train` has ended.")
-    config = from_dict(record["config"])
-    if data_dir is not None:
-        config = replace(config, data_dir=data_dir)
-    candidates = finished.read_arrays(finished.candidates_file)["candidates"]
-    dataset = preparation.load_dataset(config, progress=progress).limited(config.limit)
-    _require_same_data(path, record, dataset, candidates)
-    decisions = read_decisions(decisions_file, len(candidates), dataset.class_names, dataset.file_names)
-    confidence = finished.read_arrays(finished.arrays_file)["confidence"]
-    outside = int((~candidates[decisions.rows, decisions.labels]).sum())
-    notes = (f"{outside} of {len(decisions.rows)} decisions are for a label that was not among the candidates.",)
-    dataset = replace(
-        dataset,
-        initial_confidence=decisions.fixed_confidence(candidates, confidence),
-        notes=notes if outside else (),
-    )
-    fixed = decisions.fixed_sets(candidates)
-    yield from run.fit(dataset, fixed, _shortened(config, epochs), RunFolder(folder), stop_requested, read_parent(path))
-
-
-def _shortened(config: RunConfig, epochs: int | None) -> RunConfig:
-    """Fewer epochs, a smaller learning rate and no warm-up: what it is for has been learned."""
-    warms_up = "warmup_epochs" in {field.name for field in fields(find_method(config.method).Config)}
-    assert config.epochs is not None, "a run's record has every value filled in"
-    assert config.optim.lr is not None
-    return replace(
-        config,
-        epochs=epochs or max(1, round(EPOCHS_SHARE * config.epochs)),
-        optim=replace(config.optim, lr=RATE_SHARE * config.optim.lr),
-        option=(*config.option, "warmup_epochs=0") if warms_up else config.option,
-    )
-
-
-def _require_same_data(path: Path, record: dict[str, Any], dataset: Dataset, candidates: np.ndarray) -> None:
-    """Stop if the data are not those of the run: a decision would hit another image."""
-    if not same_data(record, dataset, candidates):
-        raise UserError(
-            f"the data of {path} have changed since it was trained: bring back those it was trained on, "
-            "or train a new run on what there is now."
-        )

@@ -5,15 +5,21 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 
+from papi.config import Values
 from papi.errors import UserError
 from papi.files import lock
 from papi.runs import checkpoint
-from papi.runs.folder import Row, RunFolder, identity_hash
-from papi.runs.model import read_model
+from papi.runs.checkpoint import State
+from papi.runs.folder import RunFolder
+from papi.runs.identity import identity_hash
+from papi.runs.model import check_model
+from papi.runs.schema import Record
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class Checkup:
 
     @property
     def healthy(self) -> bool:
+        """Whether nothing is wrong."""
         return not any(finding.wrong for finding in self.findings)
 
 
@@ -43,14 +50,14 @@ def check_up(path: Path) -> Checkup:
     files = [file for file in vars(folder).values() if isinstance(file, Path) and file != folder.path]
     if not any(file.exists() for file in files):
         raise UserError(f"{path} holds no run: give a folder that `papi train` has written.")
-    record, config = _attempt("config", folder.read_config)
+    record, config = _attempt("config", folder.read_record)
     summary, ending = _attempt("summary", folder.read_summary)
     if record is None:
         findings = [config or _missing_config(folder), *_whole_files(folder, finished=summary is not None)]
         return Checkup((*findings, *_lock(folder)), _without_config(folder, findings))
     state, saved = _checkpoints(folder, record)
     findings = [
-        Finding("config", f"{record['identity'].get('method')} on {record['identity'].get('data')}"),
+        Finding("config", f"{record.identity.get('method')} on {record.identity.get('data')}"),
         *saved,
         *_rows(folder, record, state, finished=summary is not None),
         *([ending] if ending else []),
@@ -61,7 +68,7 @@ def check_up(path: Path) -> Checkup:
     return Checkup(tuple(findings), _advice(folder, record, state, findings))
 
 
-def _attempt(part: str, read: Callable[[], Any]) -> tuple[Any, Finding | None]:
+def _attempt(part: str, read: Callable[[], T]) -> tuple[T | None, Finding | None]:
     try:
         return read(), None
     except UserError as error:
@@ -73,15 +80,15 @@ def _missing_config(folder: RunFolder) -> Finding:
     return Finding("config", "config.json is missing" if begun else "the run has not begun", wrong=begun)
 
 
-def _checkpoints(folder: RunFolder, record: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Finding]]:
+def _checkpoints(folder: RunFolder, record: Record) -> tuple[State | None, list[Finding]]:
     """The state that a start would go on from, and what each of the two files is."""
-    newest: dict[str, Any] | None = None
+    newest: State | None = None
     findings = []
     for file in (folder.checkpoint_file, checkpoint.previous(folder.checkpoint_file)):
         if not file.exists():
             continue
         try:
-            state = checkpoint.load(file, identity_hash(record["identity"]), torch.device("cpu"))
+            state = checkpoint.load(file, identity_hash(record.identity), torch.device("cpu"))
             findings.append(Finding("checkpoint", f"{file.name} is whole: {_place(state)}"))
             newest = newest or state
         except checkpoint.DamagedCheckpointError as damage:
@@ -89,41 +96,42 @@ def _checkpoints(folder: RunFolder, record: dict[str, Any]) -> tuple[dict[str, A
     return newest, findings or [Finding("checkpoint", "there is none")]
 
 
-def _place(state: dict[str, Any]) -> str:
+def _place(state: State) -> str:
     return f"epoch {state['epoch'] + 1}, {'after step ' + str(state['step']) if state['step'] else 'at its start'}"
 
 
-def _rows(folder: RunFolder, record: dict[str, Any], state: dict[str, Any] | None, finished: bool) -> Iterator[Finding]:
+def _rows(folder: RunFolder, record: Record, state: State | None, finished: bool) -> Iterator[Finding]:
     """One row for each epoch, in order, and the same as in the checkpoint."""
-    text = folder.metrics_file.read_text(errors="replace") if folder.metrics_file.exists() else ""
-    *lines, half = text.split("\n")
-    rows: list[Row] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            yield Finding("rows", f"metrics.jsonl: line {number} cannot be read", wrong=True)
-            return
-    epochs = [row.get("epoch") if isinstance(row, dict) else None for row in rows]
-    if half:
+    found = folder.look_at_rows()
+    if found.problem is not None:
+        yield Finding("rows", f"metrics.jsonl cannot be read ({found.problem})", wrong=True)
+        return
+    rows = [row.to_json() for row in found.rows]
+    epochs = [row.epoch for row in found.rows]
+    if found.half:
         # A kill in the middle of a line is put right by the next start; a finished run has none.
         yield Finding("rows", "metrics.jsonl ends in half a line", wrong=finished)
     if epochs != list(range(len(rows))):
         yield Finding("rows", f"metrics.jsonl has the epochs {epochs}: some are lost or doubled", wrong=True)
-    elif finished and len(rows) != record["identity"].get("epochs"):
+    elif finished and len(rows) != record.identity.get("epochs"):
         yield Finding("rows", f"metrics.jsonl has {len(rows)} rows, and the run has finished", wrong=True)
-    elif state is not None and json.dumps(rows[: len(state["rows"])]) != json.dumps(state["rows"]):  # nan is no nan
+    elif state is not None and not _agree(rows[: len(state["rows"])], state["rows"]):
         yield Finding("rows", "metrics.jsonl does not agree with the checkpoint", wrong=True)
     else:
-        yield Finding("rows", f"{len(rows)} of {record['identity'].get('epochs')} epochs")
+        yield Finding("rows", f"{len(rows)} of {record.identity.get('epochs')} epochs")
+
+
+def _agree(mine: list[Values], theirs: list[Values]) -> bool:
+    """As text, because nan does not equal itself."""
+    return json.dumps(mine, sort_keys=True) == json.dumps(theirs, sort_keys=True)
 
 
 def _whole_files(folder: RunFolder, finished: bool) -> Iterator[Finding]:
     """The files that are written once: the sets at the beginning, the rest at the end."""
     readers: dict[Path, tuple[bool, Callable[[], object]]] = {
-        folder.candidates_file: (True, lambda: folder.read_arrays(folder.candidates_file)),
-        folder.arrays_file: (finished, lambda: folder.read_arrays(folder.arrays_file)),
-        folder.model_file: (finished, lambda: read_model(folder.model_file)),
+        folder.candidates_file: (True, folder.read_sets),
+        folder.arrays_file: (finished, folder.read_arrays),
+        folder.model_file: (finished, lambda: check_model(folder.model_file)),
     }
     for file, (expected, read) in readers.items():
         if not file.exists():
@@ -159,7 +167,7 @@ def _without_config(folder: RunFolder, findings: list[Finding]) -> str:
     return f"Without its settings the run cannot be continued: train again in a new folder with --out.{model}"
 
 
-def _advice(folder: RunFolder, record: dict[str, Any], state: dict[str, Any] | None, findings: list[Finding]) -> str:
+def _advice(folder: RunFolder, record: Record, state: State | None, findings: list[Finding]) -> str:
     again = continuing(record, folder.path)
     wrong = {finding.part for finding in findings if finding.wrong}
     if lock.holder(folder.path)[1]:
@@ -178,9 +186,9 @@ def _advice(folder: RunFolder, record: dict[str, Any], state: dict[str, Any] | N
     return f"{capitalised(again)} continues it ({_place(state)})."
 
 
-def continuing(record: dict[str, Any], folder: Path) -> str:
+def continuing(record: Record | None, folder: Path) -> str:
     """What was typed to begin the run, if that was the command, for the folder in which the run lies now."""
-    words = [str(word) for word in record.get("command") or []][1:]
+    words = [] if record is None else list(record.command[1:])
     if words[:1] not in (["train"], ["labels"]):
         return "the program that began the run"
     while "--out" in words:

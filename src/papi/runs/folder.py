@@ -1,22 +1,24 @@
-"""The format of a run on disk. Files are replaced as a whole, by one process at a time, so none is ever seen half."""
+"""The folder of a run. Files are replaced as a whole, by one process at a time, so none is ever seen half."""
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from papi.config import NO_EFFECT, differences
+from papi.config import Values
 from papi.errors import UserError
 from papi.files.durable import replacing
 from papi.files.lock import Lock
 from papi.files.npz import read_npz
+from papi.runs.identity import differences
+from papi.runs.schema import Arrays, EpochRow, Record, Rows, Sets, Summary
 
-Row = dict[str, Any]
+T = TypeVar("T")
 
 
 class RunFolder:
@@ -37,11 +39,8 @@ class RunFolder:
     def owned(self) -> Iterator[None]:
         """Train here, alone: the folder is locked from now on, or from `create` on if it does not exist yet.
 
-        A finished run is only read, so it needs no lock. Within `owned`, it may be entered once more.
+        A finished run is only read, so it needs no lock.
         """
-        if self._lock is not None:
-            yield
-            return
         try:
             if self.path.is_dir() and not self.summary_file.exists():
                 self._claim()
@@ -84,72 +83,93 @@ class RunFolder:
                 "takes files again, the same command goes on from there."
             ) from error
 
-    def refuse_other_run(self, identity: dict[str, Any]) -> None:
+    def refuse_other_run(self, identity: Values) -> None:
         """Stop if the folder belongs to a run with other settings, and say which."""
-        record = self.read_config()
+        record = self.read_record()
         if record is None:
             return
-        found = differences(identity, record["identity"])
+        found = differences(identity, record.identity)
         if found:
             listed = "; ".join(f"{name} is {mine} here and {theirs} there" for name, (mine, theirs) in found.items())
             hint = "; a longer run starts anew, because schedules depend on the length" if "epochs" in found else ""
             raise UserError(f"{self.path} holds another run: {listed}. Choose another folder with --out{hint}.")
 
-    def write_config(self, record: dict[str, Any]) -> None:
-        self._write_json(self.config_file, record)
+    def write_record(self, record: Record) -> None:
+        """What the run is, before its first step."""
+        self._write_json(self.config_file, record.to_json())
 
-    def read_config(self) -> dict[str, Any] | None:
-        """What `write_config` wrote, or None in a folder without a run."""
+    def read_record(self) -> Record | None:
+        """What `write_record` wrote, or None in a folder without a run."""
         if not self.config_file.exists():
             return None
-        record = _read_json(self.config_file)
-        if not isinstance(record.get("identity"), dict):
-            raise UserError(f"{self.config_file} is damaged (no settings in it). Train in a new folder with --out.")
+        return _read_json(self.config_file, Record.from_json)
+
+    def begun(self) -> Record:
+        """What the run is, for those who need one."""
+        record = self.read_record()
+        if record is None:
+            raise UserError(f"{self.path} holds no run: give a folder that `papi train` has written.")
         return record
 
-    def write_rows(self, rows: list[Row]) -> None:
+    def write_rows(self, rows: list[EpochRow]) -> None:
         """Replace all rows: what a run does when it starts or goes on, so that none is lost or doubled."""
-        self._write_bytes(self.metrics_file, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        self._write_bytes(self.metrics_file, "".join(json.dumps(row.to_json()) + "\n" for row in rows).encode())
 
-    def append_row(self, row: Row) -> None:
+    def append_row(self, row: EpochRow) -> None:
+        """Add the row of an epoch, on disk when this returns."""
         with self.writing(self.metrics_file), self.metrics_file.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(row.to_json()) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
-    def read_rows(self) -> list[Row]:
-        """The rows so far; a last line that is still being written is left out."""
+    def look_at_rows(self) -> Rows:
+        """metrics.jsonl as it is, whole or damaged."""
         if not self.metrics_file.exists():
-            return []
-        lines = self.metrics_file.read_text(errors="replace").split("\n")
+            return Rows((), half=False)
         try:
-            return [json.loads(line) for line in lines[:-1]]
-        except ValueError as error:
+            return Rows.from_text(self.metrics_file.read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:
+            return Rows((), half=False, problem=error.strerror)
+
+    def read_rows(self) -> list[EpochRow]:
+        """The rows so far; a last line that is still being written is left out."""
+        found = self.look_at_rows()
+        if found.problem is not None:
             raise UserError(
-                f"{self.metrics_file} is damaged ({error}). `papi train` with the same settings writes it anew from "
-                "the checkpoint, unless the run has finished."
-            ) from error
+                f"{self.metrics_file} is damaged ({found.problem}). `papi train` with the same settings writes it anew "
+                "from the checkpoint, unless the run has finished."
+            )
+        return list(found.rows)
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        self._write_json(self.summary_file, summary)
+    def write_summary(self, summary: Summary) -> None:
+        """The result: from now on the run is finished."""
+        self._write_json(self.summary_file, summary.to_json())
 
-    def read_summary(self) -> dict[str, Any] | None:
+    def read_summary(self) -> Summary | None:
         """The summary of a finished run, else None."""
-        return _read_json(self.summary_file) if self.summary_file.exists() else None
+        return _read_json(self.summary_file, Summary.from_json) if self.summary_file.exists() else None
 
-    def write_arrays(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
+    def write_arrays(self, arrays: Arrays) -> None:
+        """What the finished run keeps for labels and pictures."""
+        self._write_npz(self.arrays_file, arrays.to_arrays())
+
+    def read_arrays(self) -> Arrays:
+        """What `write_arrays` wrote."""
+        return _read_arrays(self.arrays_file, Arrays.from_arrays)
+
+    def write_sets(self, sets: Sets) -> None:
+        """The candidate sets that are trained on."""
+        self._write_npz(self.candidates_file, sets.to_arrays())
+
+    def read_sets(self) -> Sets:
+        """What `write_sets` wrote."""
+        return _read_arrays(self.candidates_file, Sets.from_arrays)
+
+    def _write_npz(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
         with self.writing(file), replacing(file) as stream:
             np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
-    def read_arrays(self, file: Path) -> dict[str, np.ndarray]:
-        try:
-            return read_npz(file)
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"{file} cannot be read ({error}). `papi doctor {file.parent}` says what can be done."
-            ) from error
-
-    def _write_json(self, file: Path, values: dict[str, Any]) -> None:
+    def _write_json(self, file: Path, values: Values) -> None:
         self._write_bytes(file, (json.dumps(values, indent=2) + "\n").encode())
 
     def _write_bytes(self, file: Path, content: bytes) -> None:
@@ -157,17 +177,19 @@ class RunFolder:
             stream.write(content)
 
 
-def identity_hash(identity: dict[str, Any]) -> str:
-    """A short name for all that decides a run's result: what checkpoints are tied to."""
-    deciding = {name: value for name, value in identity.items() if name not in NO_EFFECT}
-    return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
-
-
-def _read_json(file: Path) -> dict[str, Any]:
+def _read_json(file: Path, read: Callable[[object], T]) -> T:
     try:
-        values = json.loads(file.read_text())
+        return read(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{file} is damaged ({error}). {_doctor(file)}") from error
+
+
+def _read_arrays(file: Path, read: Callable[[dict[str, np.ndarray]], T]) -> T:
+    try:
+        return read(read_npz(file))
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} is damaged ({error}). `papi doctor {file.parent}` says what can be done.") from error
-    if not isinstance(values, dict):
-        raise UserError(f"{file} is damaged (no JSON object). `papi doctor {file.parent}` says what can be done.")
-    return values
+        raise UserError(f"{file} cannot be read ({error}). {_doctor(file)}") from error
+
+
+def _doctor(file: Path) -> str:
+    return f"`papi doctor {shlex.quote(str(file.parent))}` says what can be done."

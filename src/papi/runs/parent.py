@@ -12,7 +12,8 @@ from papi.errors import UserError
 from papi.methods.base import Method
 from papi.networks import Network
 from papi.runs.folder import RunFolder
-from papi.runs.model import read_model
+from papi.runs.model import read_weights
+from papi.runs.schema import ParentRecord
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,7 @@ class Parent:
 
     weights: dict[str, Tensor]
     prototypes: np.ndarray | None = None  # (K, d), if its method has them
-    folder: Path | None = None  # None if it was never on disk
-    model: str = ""  # SHA-256 of its model.safetensors: part of the identity of what starts from it
+    record: ParentRecord | None = None  # where it lies; None if it was never on disk
 
     def hand_weights(self, network: Network) -> None:
         """Before a method is built on the network, so that a second network of the method starts from them, too."""
@@ -35,19 +35,19 @@ class Parent:
         network.load_state_dict(self.weights)
 
     def hand_prototypes(self, method: Method) -> None:
+        """To a method that has prototypes, if the parent's had them."""
         if method.prototypes is not None and self.prototypes is not None:
             method.prototypes.value = torch.from_numpy(self.prototypes)
 
     @property
-    def record(self) -> dict[str, str]:
-        """What the new run's config.json says of it."""
-        return {"folder": str(self.folder), "model": self.model}
+    def model(self) -> str:
+        """SHA-256 of its model.safetensors: part of the identity of what starts from it."""
+        return "" if self.record is None else self.record.model
 
 
 def read_parent(path: Path) -> Parent:
     """The parent in a folder of a finished run."""
     folder = RunFolder(path)
-    weights = read_model(path)[0].state_dict()
-    arrays = folder.read_arrays(folder.arrays_file)
     model = hashlib.sha256(folder.model_file.read_bytes()).hexdigest()
-    return Parent(weights, arrays.get("prototypes"), path, model)
+    weights, _ = read_weights(path)
+    return Parent(weights, folder.read_arrays().prototypes, ParentRecord(folder=str(path), model=model))

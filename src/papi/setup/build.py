@@ -1,84 +1,97 @@
-"""From a config and data to what trains: the method with its network, the batches, the description of the model."""
+"""From settings and data to what trains: the method with its network, the batches, the description of the model."""
 
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
-from papi.config import RunConfig
+from papi.config import Settings
 from papi.data.dataset import Dataset
 from papi.data.loader import Loader
-from papi.data.views.features import views_of
-from papi.data.views.images import Normalise
+from papi.data.views.base import Normalise
+from papi.data.views.choose import views_of
 from papi.errors import UserError
+from papi.methods import find_method
 from papi.methods.base import Method
 from papi.methods.packed import packed, worth_packing
-from papi.networks import build, compile_encoders, require_fitting
+from papi.networks import Factory, build, compile_encoders, reference, require_fitting
 from papi.randomness import seed_torch
 from papi.runs.model import ModelCard
 from papi.runs.parent import Parent
-from papi.training import engine
+from papi.training.devices import half_precision
 
 
 def build_method(
-    method_class: type[Method],
-    method_config: Any,
+    settings: Settings,
     dataset: Dataset,
     candidates: np.ndarray,
-    config: RunConfig,
     device: torch.device,
-    parent: Parent | None,
+    parent: Parent | None = None,
+    network: Factory | nn.Module | None = None,
 ) -> Method:
-    require_fitting(known(config.network), dataset.kind)
-    seed_torch(config.seed, "network")
-    network = build(
-        known(config.network),
-        dataset.samples.shape[1],
-        len(dataset.class_names),
-        project=method_class.projects(method_config),
-    )
-    network.autocast, _ = engine.half_precision(config.precision, device)  # before a method copies the network
+    """The method on its device, with a new network or the weights of a parent, ready for the first step.
+
+    The network is the one that the settings name, unless it is given itself.
+    """
+    kind = find_method(settings.method)
+    config = kind.Config(**settings.options)
+    if network is None:
+        require_fitting(settings.network, dataset.kind)
+    seed_torch(settings.seed, "network")
+    classes = len(dataset.class_names)
+    chosen = settings.network if network is None else network
+    whole = build(chosen, dataset.input_shape, classes, project=config.needs_projector)
+    whole.autocast, _ = half_precision(settings.precision, device)  # before a method copies the network
     if parent is not None:
-        parent.hand_weights(network)
+        parent.hand_weights(whole)
     extras: dict[str, Any] = {}
-    if method_class.needs_truth(method_config):
+    if config.needs_truth:
         if dataset.labels is None:
             raise UserError(
-                f"--method {config.method} with these options needs true labels, and {dataset.name} has none."
+                f"--method {settings.method} with these options needs true labels, and {dataset.name} has none."
             )
         extras["truth"] = torch.from_numpy(dataset.labels)
-    if method_class.needs_shape(method_config):
+    if config.needs_shape:
         extras["shape"] = dataset.input_shape
     mask = torch.from_numpy(candidates)
-    pack = method_class.packs(method_config) and worth_packing(mask)
-    method = method_class(network, packed(mask) if pack else mask, method_config, **extras)
+    pack = config.packs_sets and worth_packing(mask)
+    method = kind(whole, packed(mask) if pack else mask, config, **extras)
     if parent is not None:
         parent.hand_prototypes(method)
     if dataset.initial_confidence is not None and method.confidence is not None:
         method.confidence.start_from(torch.from_numpy(dataset.initial_confidence))
-    if config.compile:
+    if settings.compile:
         compile_encoders(method)
     return method.to(device)
 
 
 def build_loader(
-    method: Method, dataset: Dataset, config: RunConfig, normalise: Normalise, device: torch.device
+    method: Method, dataset: Dataset, settings: Settings, normalise: Normalise, device: torch.device
 ) -> Loader:
+    """The batches of the training samples, which lie on the device as one tensor."""
     return Loader(
         torch.from_numpy(np.ascontiguousarray(dataset.samples)).to(device),
         method.candidates,
         views_of(dataset),
         normalise,
-        method.views,
-        batch_size=known(config.batch_size),
-        seed=config.seed,
-        drop_last=bool(config.drop_last),
+        method.config.view_names,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        drop_last=settings.drop_last,
     )
 
 
-def card_of(config: RunConfig, dataset: Dataset, method: Method, temperature: float) -> ModelCard:
+def card_of(
+    settings: Settings,
+    dataset: Dataset,
+    method: Method,
+    temperature: float,
+    network: Factory | nn.Module | None = None,
+) -> ModelCard:
+    """What one must know to use the trained network."""
     return ModelCard(
-        network=known(config.network),
+        network=settings.network if network is None else reference(network),
         class_names=dataset.class_names,
         shape=dataset.input_shape,
         mean=dataset.mean,
@@ -86,9 +99,3 @@ def card_of(config: RunConfig, dataset: Dataset, method: Method, temperature: fl
         projects=method.network.projector is not None,
         temperature=temperature,
     )
-
-
-def known(value: Any) -> Any:
-    """A value that `complete` has filled in."""
-    assert value is not None
-    return value

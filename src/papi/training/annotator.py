@@ -3,35 +3,37 @@
 What it says is kept in the cache under a name made of the data and the settings, so that it is trained once.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from papi import distributed
-from papi.config import OptimConfig
+from papi.config import OptimSettings
 from papi.data.dataset import Dataset, Progress, silent
-from papi.data.images.cache import cache_dir
+from papi.data.digest import content_hash
 from papi.data.loader import Loader
-from papi.data.views.features import normaliser, views_of
+from papi.data.views.choose import normaliser, views_of
 from papi.errors import UserError
 from papi.files.durable import replacing
 from papi.files.lock import InUseError, Lock
-from papi.methods.options import parse_options
-from papi.methods.supervised import Supervised
+from papi.files.places import cache_dir
+from papi.methods.supervised import Supervised, SupervisedConfig
 from papi.networks import build, require_fitting
 from papi.randomness import seed_torch
 from papi.runs import checkpoint
 from papi.training import engine
+from papi.training.devices import find_device
+from papi.training.evaluation import evaluate
 from papi.training.optim import build_optimizer, learning_rate
 
 BATCH_SIZE = 64
-OPTIM = OptimConfig(
+OPTIM = OptimSettings(
     optimizer="sgd",
     lr=0.1,
     momentum=0.9,
@@ -68,7 +70,7 @@ def annotator_logits(
     known = distributed.from_first(lambda: _read(kept, (len(dataset.samples), len(dataset.class_names))))
     if known is not None:
         return known
-    where = engine.find_device(device)
+    where = find_device(device)
     held: list[Lock] = []
 
     def claim() -> tuple[bool, np.ndarray | None]:
@@ -137,12 +139,19 @@ def _train(
     labels = torch.from_numpy(dataset.labels)
     candidates = torch.nn.functional.one_hot(labels, len(dataset.class_names)).bool()
     seed_torch(seed, "annotator")
-    network = build(name, dataset.samples.shape[1], len(dataset.class_names), project=False)
-    method = Supervised(network, candidates, parse_options(Supervised.Config, {}), truth=labels).to(device)
-    images = torch.from_numpy(np.ascontiguousarray(dataset.samples)).to(device)
+    config = SupervisedConfig()
+    network = build(name, dataset.input_shape, len(dataset.class_names), project=False)
+    method = Supervised(network, candidates, config, truth=labels).to(device)
+    samples = torch.from_numpy(np.ascontiguousarray(dataset.samples)).to(device)
     normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
     loader = Loader(
-        images, method.candidates, views_of(dataset), normalise, method.views, batch_size=BATCH_SIZE, seed=seed
+        samples,
+        method.candidates,
+        views_of(dataset),
+        normalise,
+        config.view_names,
+        batch_size=BATCH_SIZE,
+        seed=seed,
     )
     file = folder / "checkpoint.pt"
     state, _ = distributed.from_first(lambda: checkpoint.load_newest(file, key, torch.device("cpu")))
@@ -152,7 +161,7 @@ def _train(
         build_optimizer(method, OPTIM),
         learning_rate(OPTIM),
         epochs=epochs,
-        evaluate=lambda _: {},
+        evaluate=lambda _: engine.Measured(),
         resume=state,
         stop_requested=stop_requested,
     )
@@ -165,17 +174,14 @@ def _train(
             if distributed.is_first():
                 checkpoint.save(file, event.state, key)
             done = event.state["epoch"]
-    return engine.evaluate(method.network, images, normalise).logits.numpy() if done == epochs else None
+    return evaluate(method.network, samples, normalise).logits.numpy() if done == epochs else None
 
 
 def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:
-    """A name for an annotator: its settings, and every pixel and label it learns from."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    digest.update(repr((dataset.samples.shape, dataset.mean, dataset.std, dataset.recipe)).encode())
-    for start in range(0, len(dataset.samples), 10_000):
-        digest.update(np.ascontiguousarray(dataset.samples[start : start + 10_000]).data)
-    digest.update(np.ascontiguousarray(dataset.labels).data)
-    return digest.hexdigest()[:32]
+    """A name for an annotator: its settings, and the samples and labels it learns from."""
+    form = repr((dataset.samples.shape, dataset.mean, dataset.std, dataset.recipe))
+    learned_from = replace(dataset, test_samples=None, test_labels=None, initial_confidence=None)
+    return content_hash(learned_from, f"{json.dumps(settings, sort_keys=True)}{form}".encode())[:32]
 
 
 def _read(file: Path, shape: tuple[int, int]) -> np.ndarray | None:

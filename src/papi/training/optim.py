@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from papi.config import OptimConfig
+from papi.config import OptimSettings, Schedule
 from papi.methods.schedules import cosine_by_epoch, halving, multistep, warmup_cosine
 from papi.types import Progress
 
@@ -17,7 +17,7 @@ _DROP = 0.1
 _HALF_LIFE = 50  # epochs in which an exponential schedule falls to one half
 
 
-def build_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Optimizer:
+def build_optimizer(module: nn.Module, config: OptimSettings) -> torch.optim.Optimizer:
     """SGD or Adam over all parameters that learn. Weight decay is part of the gradient in both, as in the releases."""
     learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
     decaying = learning if config.decay == "all" else [p for p in learning if p.ndim > 1]
@@ -27,23 +27,19 @@ def build_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Optim
         {"params": rest, "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    assert config.lr is not None, "presets.complete fills in every value"
     if config.optimizer == "adam":
         return torch.optim.Adam(groups, lr=config.lr, fused=True)
-    assert config.momentum is not None
-    nesterov = bool(config.nesterov) and config.momentum > 0
+    nesterov = config.nesterov and config.momentum > 0
     return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
 
 
-def learning_rate(config: OptimConfig) -> Callable[[Progress], float]:
+def learning_rate(config: OptimSettings) -> Callable[[Progress], float]:
     """The learning rate as a function of where the run stands."""
-    assert config.lr is not None
-    assert config.schedule is not None
     highest, share = config.lr, _SHARES[config.schedule]
     return lambda progress: highest * share(progress)
 
 
-_SHARES: dict[str, Callable[[Progress], float]] = {
+_SHARES: dict[Schedule, Callable[[Progress], float]] = {
     "cosine": lambda progress: cosine_by_epoch(progress, _FLOOR),
     "warmup-cosine": lambda progress: warmup_cosine(progress, _WARMUP, _FLOOR),
     "constant": lambda progress: 1.0,

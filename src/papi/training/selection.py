@@ -1,6 +1,6 @@
 """Choosing the epoch whose model is kept by samples that have candidate sets and were not trained on."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +11,8 @@ from papi.data.dataset import Dataset
 from papi.errors import UserError
 from papi.methods.base import Method
 from papi.randomness import draws
+from papi.runs.checkpoint import PickedEpoch
+from papi.runs.schema import EpochRow
 
 
 class HeldOut(NamedTuple):
@@ -45,24 +47,24 @@ class Pick:
     Of equal epochs the later is taken, as `metrics.picked` does.
     """
 
-    def __init__(self, rule: Select, saved: dict[str, Any] | None = None) -> None:
+    def __init__(self, rule: Select, saved: PickedEpoch | None = None) -> None:
         self.rule = rule
         self.saved = saved  # epoch, value and state of the method; None for the last epoch, which needs no memory
 
-    def see(self, row: dict[str, Any], method: Method) -> None:
+    def see(self, row: EpochRow, method: Method) -> None:
         """Take note of an epoch that has just ended."""
-        if self.rule == "last":
+        value = row.covering_rate if self.rule == "covering-rate" else row.approximated_accuracy
+        if self.rule == "last" or value is None:
             return
-        value = row[self.rule.replace("-", "_")]
         if self.saved is None or value >= self.saved["value"]:
             state = {name: tensor.detach().clone() for name, tensor in method.state_dict().items()}
-            self.saved = {"epoch": row["epoch"], "value": value, "method": state}
+            self.saved = {"epoch": row.epoch, "value": value, "method": state}
 
     def restore(self, method: Method) -> None:
         """Bring a method back to the picked epoch."""
         if self.saved is not None:
             method.load_state_dict(self.saved["method"])
 
-    def row(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    def row(self, rows: list[EpochRow]) -> EpochRow:
         """The measurements of the picked epoch."""
         return rows[-1 if self.saved is None else self.saved["epoch"]]

@@ -1,11 +1,12 @@
 """The cache of decoded images: made once, found again, never half."""
 
 import errno
-import io
 import os
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,17 +33,23 @@ def expected(files: list[Path]) -> np.ndarray:
     return np.stack([np.asarray(Image.open(file)).transpose(2, 0, 1) for file in files])
 
 
+def kept(cache: Path) -> list[Path]:
+    """The files in the cache."""
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_built_once_and_mapped_after(
-    processes: int, files: list[Path], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_built_once_and_mapped_after(processes: int, files: list[Path], cache: Path) -> None:
     calls: list[tuple[str, int, int]] = []
     images = read_images(files, Wanted(), processes=processes, progress=lambda *call: calls.append(call))
     assert np.array_equal(images, expected(files))
     assert calls[-1] == ("decoding images", COUNT, COUNT)
-    assert len(list(cache.rglob("*"))) == 2  # a folder with one file
-    monkeypatch.setattr(caching, "find_target", None)  # a second start decodes nothing
-    again = read_images(files, Wanted())
+    [file] = kept(cache)
+    built = file.stat()
+    calls.clear()
+    again = read_images(files, Wanted(), progress=lambda *call: calls.append(call))
+    assert not calls  # a second start looks at no image
+    assert file.stat() == built
     assert isinstance(again, np.memmap)
     assert again.flags.writeable
     assert np.array_equal(again, images)
@@ -75,15 +82,40 @@ def test_a_full_disk_leaves_nothing(files: list[Path], cache: Path, monkeypatch:
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"cannot take 0 MB of decoded images \(the disk is full\): make room"):
         read_images(files, Wanted(), processes=1)
-    assert not [path for path in cache.rglob("*") if path.is_file()]
+    assert not kept(cache)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_disk_that_is_really_full(files: list[Path], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "open", lambda path, *mode: io.FileIO("/dev/full", "wb"))
-    with pytest.raises(UserError, match="the disk is full"):
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """No file of this process may become longer."""
+    resource = pytest.importorskip("resource", reason="this system has no limits for files")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_that_cannot_be_written_to_its_end(files: list[Path], cache: Path) -> None:
+    with files_of_at_most(5000), pytest.raises(UserError, match=r"cannot take 0 MB .* set .* PAPI_CACHE to another"):
         read_images(files, Wanted(), processes=1)
-    assert not [path for path in cache.rglob("*") if path.is_file()]
+    assert not kept(cache)
+    assert np.array_equal(read_images(files, Wanted(), processes=1), expected(files))
+
+
+def test_a_cache_that_cannot_be_made(files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("where a folder should be")
+    monkeypatch.setenv("PAPI_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UserError, match=r"the cache .*file/images cannot take .* \(Not a directory\)"):
+        read_images(files, Wanted(), processes=1)
+
+
+def test_runs_that_build_it_at_once_end_with_one_file(files: list[Path], cache: Path) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        built = list(pool.map(lambda _: read_images(files, Wanted(), processes=1), range(3)))
+    assert all(np.array_equal(images, expected(files)) for images in built)
+    assert len(kept(cache)) == 1
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -92,7 +124,7 @@ def test_a_bad_image_leaves_nothing(processes: int, files: list[Path], cache: Pa
     files[66].write_bytes(content[: len(content) // 2])
     with pytest.raises(UserError, match=r"66.png is damaged .*: replace the image, or take its row out"):
         read_images(files, Wanted(), processes=processes)
-    assert not [path for path in cache.rglob("*") if path.is_file()]
+    assert not kept(cache)
 
 
 def test_all_bad_images_can_be_collected(files: list[Path], cache: Path) -> None:
@@ -106,7 +138,7 @@ def test_all_bad_images_can_be_collected(files: list[Path], cache: Path) -> None
     files[4].write_bytes(b"")
     read_images(files, Wanted(), report=problems.append, processes=1)
     assert len(problems) == 2
-    assert not [path for path in cache.rglob("*") if path.is_file()]
+    assert not kept(cache)
 
 
 @pytest.mark.parametrize(
@@ -131,15 +163,8 @@ def test_one_colour_image_makes_the_set_coloured(tmp_path: Path) -> None:
     assert read_images([tmp_path / "0.png", tmp_path / "1.png"], Wanted()).shape == (2, 3, 16, 16)
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    assert caching.cache_dir() == cache
-    monkeypatch.delenv("PAPI_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert caching.cache_dir() == Path("/somewhere/papi")
-
-
 def test_small_sets_are_not_kept(tmp_path: Path, cache: Path) -> None:
     published.write_images(tmp_path, ["0.png"])
-    images: Any = read_images([tmp_path / "0.png"], Wanted())
+    images = read_images([tmp_path / "0.png"], Wanted())
     assert not isinstance(images, np.memmap)
     assert not list(cache.iterdir())

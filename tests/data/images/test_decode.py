@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from papi.data.images.decode import MAX_PIXELS, ImageError, Target, decode, probe
@@ -89,6 +91,49 @@ def test_any_size_becomes_one(side: int, tmp_path: Path) -> None:
     Image.fromarray(gradient(side)).save(tmp_path / "a.jpg", quality=95)
     decoded = decode(tmp_path / "a.jpg", GREY)[0].mean(0)
     assert (np.diff(decoded) > 5).all()
+
+
+def unclipped(image: Image.Image, height: int, width: int) -> Image.Image:
+    """The middle part resized, with a box in plain floating point: Pillow refuses it where it is rounded outwards."""
+    scale = min(image.width / width, image.height / height)
+    across, down = scale * width, scale * height
+    left, top = (image.width - across) / 2, (image.height - down) / 2
+    box = (left, top, left + across, top + down)
+    return image.resize((width, height), Image.Resampling.BICUBIC, box, reducing_gap=3.0)
+
+
+sides = st.integers(1, 700)
+targets = st.sampled_from([(8, 8), (28, 28), (32, 32), (64, 64), (84, 84), (224, 224), (299, 299), (37, 53), (53, 37)])
+
+
+@given(sides, sides, targets)
+@example(225, 225, (224, 224))  # 225 / 224 * 224 is a little more than 225
+@example(225, 400, (224, 224))
+@example(400, 225, (224, 224))
+@example(1, 700, (299, 299))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_no_size_is_taken_for_damage(tmp_path: Path, height: int, width: int, target: tuple[int, int]) -> None:
+    """Where Pillow takes the box as computed, the pixels are those of that box."""
+    pixels = np.random.default_rng(height * 1000 + width).integers(0, 256, (height, width), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.bmp")
+    decoded = decode(tmp_path / "a.bmp", Target(*target, 1))[0]
+    assert decoded.shape == target
+    if (height, width) == target:
+        np.testing.assert_array_equal(decoded, pixels)
+        return
+    try:
+        expected = unclipped(Image.fromarray(pixels), *target)
+    except ValueError:
+        return
+    np.testing.assert_array_equal(decoded, np.asarray(expected))
+
+
+@pytest.mark.parametrize("target", [64, 224])
+def test_every_square_photo_can_be_resized(target: int, tmp_path: Path) -> None:
+    """Rounding errors come and go with the size, so that all of them are tried."""
+    for side in range(1, 301):
+        Image.new("L", (side, side), 77).save(tmp_path / "a.bmp")
+        assert (decode(tmp_path / "a.bmp", Target(target, target, 1)) == 77).all(), side
 
 
 def png_announcing(width: int, height: int) -> bytes:

@@ -4,19 +4,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import published_files as published
-from papi.data.known import sources
-from papi.data.known.sources import SOURCES
+from papi.data.known.sources import SOURCES, load_known
+from papi.data.load import load
 from papi.data.own.load import Reading
+from papi.data.views.autoaugment import AutoAugment
+from papi.data.views.images import ImageViews
 from papi.errors import UserError
+from papi.randomness import draws
 
 
 def test_fashion_mnist_gzipped_or_not(tmp_path: Path) -> None:
     published.write_fashion(tmp_path / "zipped" / "FashionMNIST" / "raw")
     published.write_fashion(tmp_path / "plain", suffix="")
-    zipped = sources.load("fashion-mnist", tmp_path / "zipped")
-    plain = sources.load("fashion-mnist", tmp_path / "plain")
+    zipped = load("fashion-mnist", tmp_path / "zipped")
+    plain = load("fashion-mnist", tmp_path / "plain")
     assert zipped.samples.shape == (20, 1, 28, 28)
     assert zipped.test_samples is not None
     assert zipped.test_samples.shape == (10, 1, 28, 28)
@@ -29,14 +33,14 @@ def test_fashion_mnist_gzipped_or_not(tmp_path: Path) -> None:
 
 def test_a_part_of_a_dataset_is_noted(tmp_path: Path) -> None:
     published.write_svhn(tmp_path)
-    assert sources.load("svhn", tmp_path).notes == (
+    assert load("svhn", tmp_path).notes == (
         "this is not the whole of svhn: 20 + 10 of 73,257 + 26,032 published samples.",
     )
 
 
 def test_svhn_calls_the_digit_zero_ten(tmp_path: Path) -> None:
     images = published.write_svhn(tmp_path)
-    data = sources.load("svhn", tmp_path)
+    data = load("svhn", tmp_path)
     assert data.labels is not None
     assert data.labels.tolist() == [k % 10 for k in range(20)]
     assert np.array_equal(data.samples, images)
@@ -44,7 +48,7 @@ def test_svhn_calls_the_digit_zero_ten(tmp_path: Path) -> None:
 
 def test_cifar10(tmp_path: Path) -> None:
     images = published.write_cifar10(tmp_path / "cifar-10-batches-py")
-    data = sources.load("cifar10", tmp_path)
+    data = load("cifar10", tmp_path)
     assert np.array_equal(data.samples, images)
     assert data.class_names[3] == "cat"
     assert data.mean == (0.4914, 0.4822, 0.4465)  # the papers' constants, whatever the images are
@@ -55,7 +59,7 @@ def test_cifar10(tmp_path: Path) -> None:
 def test_cifar100_knows_its_superclasses(tmp_path: Path) -> None:
     groups = published.write_cifar100(tmp_path / "cifar-100-python")
     for name in ("cifar100", "cifar100-h"):
-        data = sources.load(name, tmp_path)
+        data = load(name, tmp_path)
         assert data.groups is not None
         assert np.array_equal(data.groups, groups)
         assert data.class_names[7] == "fine7"
@@ -63,38 +67,20 @@ def test_cifar100_knows_its_superclasses(tmp_path: Path) -> None:
 
 def test_test_images_can_be_trained_on(tmp_path: Path) -> None:
     published.write_cifar10(tmp_path)
-    data = sources.load("cifar10", tmp_path, Reading(split="test"))
+    data = load("cifar10", tmp_path, Reading(split="test"))
     assert data.test_samples is not None
     assert (len(data.samples), len(data.test_samples)) == (8, 2)
-
-
-def test_digits_hold_out_a_fifth_of_each_class() -> None:
-    data = sources.load("digits", Path("nowhere"))
-    assert data.labels is not None
-    assert data.test_labels is not None
-    assert len(data.samples) + len(data.test_labels) == 1797
-    everything = np.bincount(np.concatenate((data.labels, data.test_labels)))
-    assert np.abs(np.bincount(data.test_labels) - everything / 5).max() <= 1
-    again = sources.load("digits", Path("nowhere"))
-    assert np.array_equal(data.samples, again.samples)
-    other = sources.load("digits", Path("nowhere"), Reading(seed=1))
-    assert not np.array_equal(data.test_labels, other.test_labels) or not np.array_equal(data.samples, other.samples)
 
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name not in ("fashion-mini", "fashion-mnist", "digits")])
 def test_missing_files_are_asked_for(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"{name} is not on this machine: .*put .* into {tmp_path}"):
-        sources.load(name, tmp_path)
-
-
-def test_unknown_name() -> None:
-    with pytest.raises(UserError, match="no dataset 'cifar11': did you mean 'cifar10'"):
-        sources.load("cifar11", Path())
+        load(name, tmp_path)
 
 
 def test_feature_table_by_name(tmp_path: Path) -> None:
     published.write_partial_mat(tmp_path / "Lost.mat", 1122, 108, 16)
-    data = sources.load("lost", tmp_path)
+    data = load("lost", tmp_path)
     assert data.kind == "features"
     assert data.test_samples is not None
     assert data.samples.shape == (898, 108)
@@ -113,7 +99,7 @@ def test_classes_that_nobody_belongs_to_are_left_out(tmp_path: Path) -> None:
     partial[[3, 15]] = 1  # but everybody might be
     published.write_partial_mat(tmp_path / "lost.mat", 1122, 108, 16, target=target, partial_target=partial)
     for name in ("lost", str(tmp_path / "lost.mat")):
-        data = sources.load(name, tmp_path)
+        data = load(name, tmp_path)
         assert data.class_names == tuple(str(k) for k in range(16) if k not in (3, 15))
         assert data.notes == ("classes of lost that no sample belongs to are left out: 3, 15.",)
         assert data.labels is not None
@@ -128,7 +114,7 @@ def test_a_class_without_samples_stays_where_a_set_would_become_empty(tmp_path: 
     partial[:, 0] = (0, 0, 0, 1)  # the first sample has nothing but the class that nobody belongs to
     target = np.eye(4)[labels].T
     published.write_partial_mat(tmp_path / "mine.mat", 30, 5, 4, target=target, partial_target=partial)
-    data = sources.load(str(tmp_path / "mine.mat"), tmp_path)
+    data = load(str(tmp_path / "mine.mat"), tmp_path)
     assert len(data.class_names) == 4
     assert not data.notes
 
@@ -136,76 +122,70 @@ def test_a_class_without_samples_stays_where_a_set_would_become_empty(tmp_path: 
 def test_a_file_of_another_dataset_is_refused(tmp_path: Path) -> None:
     published.write_partial_mat(tmp_path / "lost.mat", 50, 7, 16)
     with pytest.raises(UserError, match=r"hold samples of shape \(7,\), not \(108,\)"):
-        sources.load("lost", tmp_path)
+        load("lost", tmp_path)
 
 
-def test_mini_imagenet_divides_every_class(tmp_path: Path) -> None:
-    for k in range(100):
-        split = ("train", "val", "test")[min(k // 64, 1) + (k >= 80)]  # classes by split, as for few-shot learning
-        published.write_images(tmp_path / "mini-imagenet" / split / f"n{k:03}", [f"{i}.jpg" for i in range(6)], 90, k)
-    data = sources.load("mini-imagenet", tmp_path)
-    assert data.test_samples is not None
-    assert data.labels is not None
-    assert data.test_labels is not None
-    assert data.samples.shape == (500, 3, 84, 84)
-    assert data.test_samples.shape == (100, 3, 64, 64)
-    assert np.bincount(data.labels).tolist() == [5] * 100
-    assert np.bincount(data.test_labels).tolist() == [1] * 100
-    assert data.input_shape == (3, 64, 64)
-    assert data.recipe.resized_crop == 64
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_table_fits_together(name: str) -> None:
+    source = SOURCES[name]
+    assert len(source.class_names) in (0, source.classes)
+    assert len(source.mean) == len(source.std)
+    assert len(source.mean) in (0, source.shape[0])
+    assert source.counts[0] > 0
+    assert source.published.startswith("http")
+    if source.recipe.policy is not None:
+        AutoAugment(source.recipe.policy)
+    for remote in source.remotes:
+        assert len(bytes.fromhex(remote.md5)) == 16
+        assert not Path(remote.target).is_absolute()
 
 
-def test_mini_imagenet_needs_all_classes(tmp_path: Path) -> None:
-    published.write_images(tmp_path / "mini-imagenet" / "n1", ["a.png"])
-    with pytest.raises(UserError, match="1 folders of classes: 100 are needed"):
-        sources.load("mini-imagenet", tmp_path)
+@pytest.mark.parametrize("name", [name for name, source in SOURCES.items() if len(source.shape) == 3])
+def test_views_fit_the_images(name: str) -> None:
+    source = SOURCES[name]
+    images = torch.zeros((2, *source.shape), dtype=torch.uint8)
+    seen = (source.shape[0], *[source.recipe.resized_crop] * 2) if source.recipe.resized_crop else source.shape
+    for view in ("weak", "strong"):
+        assert ImageViews(source.recipe)(view, images, draws(0, "view")).shape == (2, *seen)
 
 
-class Malicious:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        import os
-
-        return os.system, ("touch /tmp/papi-was-here",)
-
-
-def test_a_pickle_that_asks_for_code(tmp_path: Path) -> None:
-    import pickle
-
-    published.write_cifar10(tmp_path)
-    (tmp_path / "data_batch_1").write_bytes(pickle.dumps({"data": Malicious()}, protocol=2))
-    with pytest.raises(UserError, match=r"data_batch_1 asks to run code \(.*system\)"):
-        sources.load("cifar10", tmp_path)
-    assert not Path("/tmp/papi-was-here").exists()
+def test_only_data_with_superclasses_are_hierarchical(tmp_path: Path) -> None:
+    published.write_cifar100(tmp_path)
+    hierarchical = [name for name, source in SOURCES.items() if source.hierarchical]
+    assert hierarchical == ["cifar100-h"]
+    for name in hierarchical:
+        assert load_known(name, tmp_path, Reading()).groups is not None
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is damaged"),
-        (b"\x80\x02}q\x01(U\x04da", "is damaged"),
-        (b"\x80\x02]q\x01.", "holds a list"),
-        (b"\x80\x02}q\x01.", "has no `data`"),
-    ],
-)
-def test_damaged_pickles(content: bytes, message: str, tmp_path: Path) -> None:
-    published.write_cifar10(tmp_path)
-    (tmp_path / "test_batch").write_bytes(content)
-    with pytest.raises(UserError, match=rf"test_batch {message}"):
-        sources.load("cifar10", tmp_path)
+def test_other_images_than_published_are_refused(tmp_path: Path) -> None:
+    published.write_fashion(tmp_path, train=60_001, test=1)
+    with pytest.raises(UserError, match=r"hold 60,001 \+ 1 samples; 60,000 \+ 10,000 are published"):
+        load_known("fashion-mnist", tmp_path, Reading())
 
 
-@pytest.mark.parametrize("cut", [2, 10, 50])
-def test_damaged_idx(cut: int, tmp_path: Path) -> None:
-    published.write_fashion(tmp_path, suffix="")
-    path = tmp_path / "train-images-idx3-ubyte"
-    path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(UserError, match=r"train-images-idx3-ubyte .*Fetch the file again"):
-        sources.load("fashion-mnist", tmp_path)
-
-
-def test_cut_gzip(tmp_path: Path) -> None:
+def test_labels_outside_the_classes_are_refused(tmp_path: Path) -> None:
     published.write_fashion(tmp_path)
-    path = tmp_path / "t10k-labels-idx1-ubyte.gz"
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(UserError, match=r"t10k-labels-idx1-ubyte.gz cannot be read"):
-        sources.load("fashion-mnist", tmp_path)
+    published.write_idx(tmp_path / "t10k-labels-idx1-ubyte.gz", np.arange(1, 11))
+    with pytest.raises(UserError, match="fashion-mnist have labels outside 0 to 9"):
+        load_known("fashion-mnist", tmp_path, Reading())
+
+
+def test_sets_for_another_number_of_classes_are_refused(tmp_path: Path) -> None:
+    published.write_partial_mat(tmp_path / "lost.mat", 1122, 108, 15)
+    with pytest.raises(UserError, match="lost know 15 classes, not 16"):
+        load_known("lost", tmp_path, Reading())
+
+
+def test_known_data_have_a_size_and_splits_of_their_own(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--data.size is for your own images; digits has a size of its own"):
+        load_known("digits", tmp_path, Reading(size=32))
+    with pytest.raises(UserError, match=r"digits has no published test .*: leave out --data.split"):
+        load_known("digits", tmp_path, Reading(split="test"))
+
+
+def test_names_of_classes_come_from_the_files_or_the_table_or_are_numbers(tmp_path: Path) -> None:
+    published.write_cifar10(tmp_path)
+    published.write_partial_mat(tmp_path / "lost.mat", 1122, 108, 16)
+    assert load_known("cifar10", tmp_path, Reading()).class_names[0] == "airplane"
+    assert load_known("fashion-mini", tmp_path, Reading()).class_names[0] == "T-shirt/top"
+    assert load_known("lost", tmp_path, Reading()).class_names == tuple(map(str, range(16)))

@@ -10,7 +10,7 @@ import pytest
 
 import published_files as published
 from papi.data.dataset import Dataset
-from papi.data.known import sources
+from papi.data.load import load as load_any
 from papi.data.own.load import Reading
 from papi.errors import UserError
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def load(path: Path, **how: object) -> Dataset:
-    return sources.load(str(path), Path("data"), Reading(**how))  # type: ignore[arg-type]
+    return load_any(str(path), Path("data"), Reading(**how))  # type: ignore[arg-type]
 
 
 def table(folder: Path, text: str, name: str = "labels.csv") -> Path:
@@ -82,7 +82,7 @@ def test_rows_for_testing(folder: Path) -> None:
 
 def load_all(folder: Path) -> np.ndarray:
     text = "file_name,candidates\n" + "".join(f"{name},x|y\n" for name in NAMES)
-    return load(folder, annotations=table(folder, text, "all.csv")).images
+    return load(folder, annotations=table(folder, text, "all.csv")).samples
 
 
 def test_a_part_is_held_out_where_labels_are_known(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_part_is_held_out_where_labels_are_known(folder: Path) -> None:
     data = load(folder, annotations=table(folder, text), test_share=0.5)
     assert data.test_samples is not None
     assert (len(data.samples), len(data.test_samples)) == (2, 2)
-    assert load(folder, annotations=table(folder, text), test_share=0).test_images is None
+    assert load(folder, annotations=table(folder, text), test_share=0).test_samples is None
 
 
 def test_some_true_labels_are_noted(folder: Path) -> None:
@@ -203,11 +203,11 @@ def test_votes_on_a_known_dataset(tmp_path: Path) -> None:
     published.write_cifar10(tmp_path)
     votes = tmp_path / "votes.npz"
     np.savez(votes, counts=np.eye(10, dtype=np.uint8) * 50 + 1)
-    data = sources.load("cifar10", tmp_path, Reading(votes, votes="at-least-2", split="test", test_share=0))
+    data = load_any("cifar10", tmp_path, Reading(votes, votes="at-least-2", split="test", test_share=0))
     assert data.candidates is not None
     assert np.array_equal(data.candidates, np.eye(10, dtype=bool))
     with pytest.raises(UserError, match=r"has 10 rows and cifar10 has 50 .*add --data.split test"):
-        sources.load("cifar10", tmp_path, Reading(votes))
+        load_any("cifar10", tmp_path, Reading(votes))
 
 
 def test_arrays(tmp_path: Path) -> None:

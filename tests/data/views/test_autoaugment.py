@@ -111,26 +111,17 @@ def test_the_figures_are_whole(policy_name: str) -> None:
     )
 
 
-def recorded(policy: AutoAugment, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
-    """The operations and parameters, each `(count, turns)`, that a policy asks for."""
-    asked: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def record(images: Tensor, operations: np.ndarray, parameters: np.ndarray, fill: int) -> Tensor:
-        asked.append((operations, parameters))
-        return images
-
-    monkeypatch.setattr(autoaugment, "apply_operations", record)
-    policy(torch.zeros(count, 1, 1, 1, dtype=torch.uint8), np.random.default_rng(0))
-    return np.stack([operations for operations, _ in asked], 1), np.stack([parameters for _, parameters in asked], 1)
+def planned(policy_name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The names of operations and their parameters, each `(count, 2)`, that a policy chooses."""
+    policy = AutoAugment(policy_name)
+    operations, parameters = policy.plan(policy.draw(count, np.random.default_rng(0)))
+    return np.array(OPERATIONS)[operations], parameters
 
 
 @pytest.mark.parametrize("policy_name", SIZES)
-def test_sub_policies_are_uniform_and_operations_fire_at_their_rates(
-    policy_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sub_policies_are_uniform_and_operations_fire_at_their_rates(policy_name: str) -> None:
     count = 100_000
-    operations, parameters = recorded(AutoAugment(policy_name), count, monkeypatch)
-    names = np.array(OPERATIONS)[operations]
+    names, parameters = planned(policy_name, count)
     # Both operations with their levels identify a sub-policy, up to copies of it.
     centres = np.isin(names, list(ENHANCERS)) * 1.0
     distances = np.where(np.isin(names, list(SIGNED)), np.abs(parameters - centres), 0).round(6)
@@ -152,9 +143,8 @@ def test_sub_policies_are_uniform_and_operations_fire_at_their_rates(
         assert abs((names[:, turn] == name).sum() - mean) <= 4 * np.sqrt(mean * (1 - mean / count)), (turn, name)
 
 
-def test_signs_are_even_but_rotation_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    operations, parameters = recorded(AutoAugment("imagenet"), 100_000, monkeypatch)
-    names = np.array(OPERATIONS)[operations]
+def test_signs_are_even_but_rotation_has_none() -> None:
+    names, parameters = planned("imagenet", 100_000)
     assert (parameters[names == "rotate"] >= 0).all()
     for name in SIGNED:
         offset = parameters[names == name] - (1 if name in ENHANCERS else 0)

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from papi.data.views.features import (
     STRONG_DROPOUT,
     STRONGER,
     WEAK_NOISE,
     FeatureViews,
-    Standardise,
+    NormaliseFeatures,
     noise_for,
-    normaliser,
 )
-from papi.data.views.images import Normalise
 
 MEAN, STD = (5.0, -2.0), (10.0, 0.1)
 FEATURES = torch.tensor(MEAN).repeat(4000, 1) + torch.tensor(STD)
@@ -32,9 +32,26 @@ def test_weak_noise_follows_the_spread_of_each_column() -> None:
     assert noise.tolist() == pytest.approx([WEAK_NOISE * s for s in STD], rel=0.06)
 
 
+def test_noise_has_no_bias() -> None:
+    for name in ("weak", "strong"):
+        shift = (view(name) - FEATURES)[view(name)[:, 0] != MEAN[0], 0].mean()
+        assert abs(shift.item()) < 4 * STRONGER * WEAK_NOISE * STD[0] / 3000**0.5
+
+
+@given(st.integers(1, 10**6), st.integers(1, 2000))
+def test_noise_never_exceeds_that_of_a_small_table(rows: int, columns: int) -> None:
+    assert 0 < noise_for(rows, columns) <= WEAK_NOISE
+    assert noise_for(4 * rows, columns) >= noise_for(rows, columns) / 2 - 1e-12
+
+
 def test_the_more_rows_a_column_has_the_less_noise() -> None:
     assert noise_for(rows=10, columns=3) == noise_for(rows=90, columns=3) == WEAK_NOISE
     assert noise_for(rows=360, columns=3) == pytest.approx(WEAK_NOISE / 2)
+
+
+def test_without_noise_a_weak_view_is_the_sample() -> None:
+    made = FeatureViews(MEAN, STD, noise=0)("weak", FEATURES, np.random.default_rng(0))
+    assert torch.equal(made, FEATURES)
 
 
 def test_strong_views_leave_values_out() -> None:
@@ -45,8 +62,20 @@ def test_strong_views_leave_values_out() -> None:
     assert noise.item() == pytest.approx(STRONGER * WEAK_NOISE * STD[0], rel=0.06)
 
 
+def test_values_are_left_out_one_by_one() -> None:
+    dropped = view("strong") == torch.tensor(MEAN)
+    both = dropped.all(1).float().mean().item()
+    assert both == pytest.approx(STRONG_DROPOUT**2, abs=0.015)  # columns do not depend on each other
+
+
+@given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=2, max_size=2), st.floats(0.125, 8, width=32))
+def test_normalised_features_are_in_units_of_the_spread(row: list[float], spread: float) -> None:
+    normalise = NormaliseFeatures(MEAN, (spread, spread), torch.device("cpu"))
+    expected = [(value - mean) / spread for value, mean in zip(row, MEAN, strict=True)]
+    assert normalise(torch.tensor([row]))[0].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-3)
+
+
 def test_standardise() -> None:
-    normalise = normaliser((2,), MEAN, STD, torch.device("cpu"))
-    assert isinstance(normalise, Standardise)
+    normalise = NormaliseFeatures(MEAN, STD, torch.device("cpu"))
     assert normalise(FEATURES).mean().item() == pytest.approx(1, abs=1e-5)
-    assert type(normaliser((1, 8, 8), (0.5,), (0.5,), torch.device("cpu"))) is Normalise
+    assert normalise(FEATURES[:0]).shape == (0, 2)

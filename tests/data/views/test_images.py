@@ -7,7 +7,7 @@ from torch import Tensor
 
 from papi.data.dataset import ViewRecipe
 from papi.data.views.autoaugment import AutoAugment
-from papi.data.views.images import Normalise, Views, cutout, flip_and_crop, resized_crop
+from papi.data.views.images import ImageViews, NormaliseImages, cutout, flip_and_crop, resized_crop
 
 
 def random_images(count: int, channels: int = 1, size: int = 12) -> Tensor:
@@ -52,13 +52,13 @@ def test_cutout_blackens_one_clipped_square_an_image(side: int) -> None:
 
 def test_each_image_has_its_own_draw() -> None:
     image = random_images(1).expand(64, -1, -1, -1)
-    view = Views(ViewRecipe())("strong", image, np.random.default_rng(0))
+    view = ImageViews(ViewRecipe())("strong", image, np.random.default_rng(0))
     assert len({each.numpy().tobytes() for each in view}) > 50
 
 
 def test_weak_keeps_every_pixel_value_and_strong_adds_black() -> None:
     images = random_images(20).clamp_min(1)
-    views = Views(ViewRecipe(crop_padding=2, cutout=6))
+    views = ImageViews(ViewRecipe(crop_padding=2, cutout=6))
     assert (views("weak", images, np.random.default_rng(0)) > 0).all()
     assert (views("strong", images, np.random.default_rng(0)) == 0).any((1, 2, 3)).all()
     assert views("plain", images, np.random.default_rng(0)) is images
@@ -67,7 +67,7 @@ def test_weak_keeps_every_pixel_value_and_strong_adds_black() -> None:
 def test_a_policy_comes_after_the_crop_and_before_the_cutout() -> None:
     images = random_images(30, channels=3, size=16)
     recipe = ViewRecipe(crop_padding=2, cutout=6, policy="cifar10")
-    ours = Views(recipe)("strong", images, np.random.default_rng(4))
+    ours = ImageViews(recipe)("strong", images, np.random.default_rng(4))
     random = np.random.default_rng(4)
     expected = cutout(AutoAugment("cifar10")(flip_and_crop(images, recipe, random), random), 6, random)
     assert torch.equal(ours, expected)
@@ -75,7 +75,7 @@ def test_a_policy_comes_after_the_crop_and_before_the_cutout() -> None:
 
 def test_nothing_allowed_means_nothing_done() -> None:
     images = random_images(3)
-    assert Views(ViewRecipe(flip=False, crop_padding=0))("weak", images, np.random.default_rng(0)) is images
+    assert ImageViews(ViewRecipe(flip=False, crop_padding=0))("weak", images, np.random.default_rng(0)) is images
 
 
 class TestResizedCrop:
@@ -110,8 +110,8 @@ def test_half_of_the_images_are_mirrored() -> None:
 def test_normalise() -> None:
     images = random_images(5, channels=3)
     mean, std = (0.4, 0.5, 0.6), (0.2, 0.3, 0.25)
-    result = Normalise(mean, std, torch.device("cpu"))(images)
+    result = NormaliseImages(mean, std, torch.device("cpu"))(images)
     expected = (images / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
     torch.testing.assert_close(result, expected, atol=1e-6, rtol=0)
     assert result.is_contiguous(memory_format=torch.channels_last)
-    assert Normalise(mean, std, torch.device("cpu"))(images[:0]).shape == (0, *images.shape[1:])
+    assert NormaliseImages(mean, std, torch.device("cpu"))(images[:0]).shape == (0, *images.shape[1:])

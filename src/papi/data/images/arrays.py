@@ -1,4 +1,4 @@
-"""Arrays of images in the many layouts people use, brought to one."""
+"""Arrays of images in any common layout, converted to one."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Image files decoded once: in several processes, into one array on disk that later starts map into memory."""
+"""Image files, decoded once by several processes into one array on disk, which later runs map into memory."""
 
 import errno
 import hashlib
@@ -6,6 +6,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -14,10 +15,11 @@ import numpy as np
 from papi.data.dataset import Progress, Report, refuse, silent
 from papi.data.images.decode import ImageError, Shape, Target, decode, probe
 from papi.errors import UserError
+from papi.files.places import cache_dir
 
 FORMAT = 1  # of the pixels: raise it when decoding changes
-SMALL = 1000  # so few images are decoded faster than processes start; they are kept in memory alone
-DEFAULT_SIDE = 64  # of large images, or images of different sizes, unless a person says otherwise
+SMALL = 1000  # fewer images are decoded faster than processes start; they stay in memory and are not cached
+DEFAULT_SIDE = 64  # of large images, or images of different sizes, unless the user chooses another
 LARGEST_KEPT = 96  # images that all have one shape, no side longer than this, stay as they are
 _CHUNK = 64
 
@@ -26,18 +28,11 @@ Faults = list[tuple[int, str]]  # positions in a chunk of files, and what is wro
 
 
 class Wanted(NamedTuple):
-    """What a person or a dataset wants of the images."""
+    """How images are to be decoded."""
 
     side: int | None = None  # square images of this side; None decides from the files
     centre: int | None = None  # only a square of this side from the middle of each file
     colour: bool = False  # three channels even if all images are grey
-
-
-def cache_dir() -> Path:
-    """Where what can be made again is kept: $PAPI_CACHE, or `papi` in the user's cache folder."""
-    if "PAPI_CACHE" in os.environ:
-        return Path(os.environ["PAPI_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "papi"
 
 
 def read_images(
@@ -50,7 +45,7 @@ def read_images(
 ) -> np.ndarray:
     """All files as `(N, C, H, W) uint8`: a small set in memory, a large one from the cache, which is built if needed.
 
-    Images that cannot be read are reported; where that does not end the matter, they are black and no cache is kept.
+    Images that cannot be read are reported. If `report` returns, they stay black and nothing is cached.
     """
     faults: list[str] = []
 
@@ -79,7 +74,7 @@ def read_images(
 
 
 def fingerprint(files: Sequence[Path], wanted: Wanted) -> str:
-    """A name for the pixels of these files: their places, sizes and times of change, in order, and what is wanted."""
+    """A name for the pixels of these files: a hash of their paths, sizes and modification times, and of `wanted`."""
     digest = hashlib.sha256(repr((FORMAT, DEFAULT_SIDE, LARGEST_KEPT, tuple(wanted))).encode())
     for file in files:
         state = os.stat(file)
@@ -119,7 +114,7 @@ def probe_chunk(files: Sequence[Path]) -> tuple[set[Shape], Faults]:
 
 
 def decode_chunk(files: Sequence[Path], target: Target) -> tuple[np.ndarray, Faults]:
-    """Some images, in one process; one that cannot be decoded stays black and is named."""
+    """Decode some images in one process. Those that cannot be decoded stay black and are listed."""
     images = np.zeros((len(files), target.channels, target.height, target.width), np.uint8)
     faults: Faults = []
     for position, file in enumerate(files):
@@ -142,13 +137,13 @@ def _decoded(
 def _in_order(
     work: Callable[..., T], files: Sequence[Path], arguments: tuple[Target, ...], processes: int
 ) -> Iterator[tuple[int, T]]:
-    """`work` on chunks of the files, in processes; results come in order and few are ahead, so memory stays small."""
+    """`work` on chunks of the files, in processes. Results come in order, and few are computed ahead to save memory."""
     starts = range(0, len(files), _CHUNK)
     chunks = (files[start : start + _CHUNK] for start in starts)
     if processes == 1:
         yield from zip(starts, (work(chunk, *arguments) for chunk in chunks), strict=True)
         return
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+    from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=processes, return_as="generator", pre_dispatch="3*n_jobs", max_nbytes=None)
     results = parallel(delayed(work)(chunk, *arguments) for chunk in chunks)
@@ -166,7 +161,7 @@ def _tell(files: Sequence[Path], start: int, faults: Faults, report: Report) -> 
 
 
 def _open(path: Path, count: int) -> np.ndarray | None:
-    """The cached array; None where there is none or it is damaged."""
+    """The cached array; None if there is none or it is damaged."""
     try:
         # Copy on write, because torch wants writable memory; nothing is ever written back.
         images: np.ndarray = np.load(path, mmap_mode="c", allow_pickle=False)
@@ -176,7 +171,7 @@ def _open(path: Path, count: int) -> np.ndarray | None:
 
 
 def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.ndarray]], faults: list[str]) -> None:
-    """Write the parts into a file beside and rename it when it is whole. Whatever goes wrong, no half is left."""
+    """Write the parts to a temporary file and rename it when it is complete. After an error nothing is left."""
     half = path.with_name(f".{path.name}.{uuid.uuid4().hex}.writing")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -197,4 +192,5 @@ def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.nda
             "make room, or set the environment variable PAPI_CACHE to another folder."
         ) from error
     finally:
-        half.unlink(missing_ok=True)
+        with suppress(OSError):  # there is none: it was renamed, or its folder could not be made
+            half.unlink()

@@ -1,4 +1,4 @@
-"""One image file to pixels. Workers import this module alone, so it needs no more than NumPy and Pillow."""
+"""From an image file to pixels. Worker processes import this module, so it needs only NumPy and Pillow."""
 
 import struct
 import warnings
@@ -17,7 +17,7 @@ _ALPHA_MODES = {"LA", "La", "PA", "RGBA", "RGBa"}
 
 
 class ImageError(Exception):
-    """An image that cannot be used; the text says why and follows the name of the file."""
+    """An image that cannot be used; the text says why and is put after the name of the file."""
 
 
 class Shape(NamedTuple):
@@ -29,7 +29,7 @@ class Shape(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What every image of a set is brought to. Both a square `side` and the shape all images share are possible."""
+    """The shape that every image of a set is brought to."""
 
     height: int
     width: int
@@ -47,13 +47,13 @@ def probe(path: Path) -> Shape:
 
 
 def _turned(image: Image.Image) -> bool:
-    """Whether a viewer turns the image by 90 degrees. Where nothing says so, Pillow would decode a png to be sure."""
+    """Whether a viewer turns the image by 90 degrees. Pillow would decode a whole png to find out; this does not."""
     if "exif" not in image.info and image.format != "TIFF":
         return False
     try:
         orientation = image.getexif().get(_ORIENTATION)
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, struct.error):
-        return False  # nonsense that other readers pass over as well
+        return False  # other readers ignore a damaged header, too
     return isinstance(orientation, int) and orientation >= 5
 
 
@@ -119,8 +119,10 @@ def _resize(image: Image.Image, target: Target) -> Image.Image:
     scale = min(width / target.width, height / target.height)
     across, down = scale * target.width, scale * target.height
     left, top = (width - across) / 2, (height - down) / 2
+    # The side that is used whole may come out a rounding error too long, as in 225 / 224 * 224.
+    box = (max(left, 0.0), max(top, 0.0), min(left + across, width), min(top + down, height))
     size = (target.width, target.height)
-    return image.resize(size, Image.Resampling.BICUBIC, (left, top, left + across, top + down), reducing_gap=3.0)
+    return image.resize(size, Image.Resampling.BICUBIC, box, reducing_gap=3.0)
 
 
 def _centre(image: Image.Image, side: int) -> Image.Image:

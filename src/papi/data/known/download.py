@@ -1,4 +1,4 @@
-"""Published files from the network: a file is on disk under its name only when it is whole and verified."""
+"""Downloads of published files. A file has its name on disk only when it is complete and verified."""
 
 import hashlib
 import http.client
@@ -19,9 +19,9 @@ _BLOCK = 1 << 18
 
 
 def fetch(remote: Remote, data_dir: Path, progress: Callable[[int, int], None]) -> Path:
-    """Download a file unless it is there, check it, unpack it if it is an archive; `progress` hears bytes.
+    """Download a file unless it is there, verify it, and unpack it if it is an archive.
 
-    What a broken connection leaves (`.part`) is gone on from the next time.
+    `progress` is told the bytes done and in all. A broken download leaves a `.part` file, and the next call resumes it.
     """
     target = data_dir / remote.target
     unpacked = None if remote.unpacks_to is None else data_dir / remote.unpacks_to
@@ -42,7 +42,7 @@ def fetch(remote: Remote, data_dir: Path, progress: Callable[[int, int], None]) 
 
 
 def _download(remote: Remote, part: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Fill the partial file: from its end if the server can, else anew."""
+    """Fill the partial file: from its end if the server supports that, else from the start."""
     start = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(remote.url, headers={"Range": f"bytes={start}-"} if start else {})
     instead = f"Fetch {remote.url} yourself and put it at {target}"
@@ -83,7 +83,7 @@ def _copy(
 
 
 def _verify(file: Path, remote: Remote, otherwise: str) -> None:
-    """Compare with the published checksum; a wrong file is removed, because nothing can be made of it."""
+    """Compare with the published checksum, and remove a file that differs."""
     digest = hashlib.md5(usedforsecurity=False)
     with file.open("rb") as stream:
         while block := stream.read(_BLOCK):
@@ -96,7 +96,7 @@ def _verify(file: Path, remote: Remote, otherwise: str) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """The regular files of a .tar.gz below its folder of that name, all or none of them."""
+    """Unpack the regular files in the folder of that name from a .tar.gz: all of them, or none after an error."""
     half = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(half, ignore_errors=True)
     try:
@@ -120,7 +120,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def _safe_path(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:
-    """Where a member belongs, if that is inside the archive's folder and no link leads elsewhere."""
+    """The path of a member, if it is inside the folder of the archive and not a link."""
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Mini-ImageNet as an ordinary benchmark: all 100 classes, divided within each, not the few-shot split."""
+"""Mini-ImageNet as an ordinary benchmark: every one of the 100 classes has training and test images."""
 
 from pathlib import Path
 
@@ -19,6 +19,7 @@ _FEW_SHOT_SPLITS = ("train", "val", "test")  # many copies have the classes in t
 
 
 def find_mini_imagenet(data_dir: Path) -> Path | None:
+    """The folder of Mini-ImageNet under one of its usual names."""
     return next((data_dir / name for name in _FOLDERS if (data_dir / name).is_dir()), None)
 
 

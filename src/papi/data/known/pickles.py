@@ -1,8 +1,7 @@
-"""The pickles of CIFAR, read without running code: only what those files are made of is admitted."""
+"""The pickles of CIFAR, read without running code: only the types that occur in these files are allowed."""
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,18 +25,25 @@ _ADMITTED = {
 }
 
 
+# What random bytes raise in a pickle; a wrong length asks for more memory than there is.
+_DAMAGE = (
+    pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError,
+    MemoryError,
+)  # fmt: skip
+
+
 class _ForbiddenError(Exception):
-    """The pickle asks for something that data do not need."""
+    """The pickle asks for something that does not belong into data."""
 
 
 class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if (module, name) not in _ADMITTED:
             raise _ForbiddenError(f"{module}.{name}")
         return _ADMITTED[module, name]
 
 
-def read_pickle(path: Path) -> dict[str, Any]:
+def read_pickle(path: Path) -> dict[str, object]:
     """The dict in a pickle of Python 2 or 3, with text keys; its values are numbers, bytes, lists and arrays."""
     try:
         with path.open("rb") as file:
@@ -46,13 +52,13 @@ def read_pickle(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} asks to run code ({error}): it is not a published file. Delete it.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}. Put the published file there.") from error
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except _DAMAGE as error:
         raise UserError(f"{path} is damaged ({error}). Fetch the file again.") from error
     if not isinstance(content, dict):
         raise UserError(f"{path} holds a {type(content).__name__}, not the table of a published file. Fetch it again.")
     return {as_text(key): value for key, value in content.items()}
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Python 2's text is bytes to Python 3."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

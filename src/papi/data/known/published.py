@@ -1,4 +1,4 @@
-"""What is known of a published dataset, and where its files are looked for."""
+"""What is known about a published dataset, and where to look for its files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,9 +37,12 @@ class Source:
     find: Callable[[Path], Path | None]
     """Where below the data folder (or elsewhere) the files are, if they are there."""
     place: str = ""
-    """What belongs where, for people who fetch the files themselves."""
+    """Which files to put there, for people who fetch them themselves."""
     class_names: tuple[str, ...] = ()
     remotes: tuple[Remote, ...] = ()
+    part_of: str | None = None  # the dataset that these images are taken from: settings for it fit here, too
+    twin: str | None = None  # another name of the very same images
+    hierarchical: bool = False  # candidate sets stay within the superclass unless the user asks for others
 
     def hint(self, name: str, data_dir: Path) -> str:
         """What to do when the files are not there."""
@@ -48,7 +51,7 @@ class Source:
 
 
 def quickly(read: Callable[[Path], Arrays]) -> Callable[[Path, Progress], Arrays]:
-    """A reader that is too quick to tell of progress."""
+    """A reader that is too fast to report progress."""
     return lambda folder, _: read(folder)
 
 
@@ -67,6 +70,7 @@ def _exists(folder: Path, name: str) -> bool:
 
 
 def inside_package(_: Path) -> Path:
+    """Where the files that come with the package are, whatever the data folder is."""
     with as_file(files("papi.data.known")) as folder:
         return folder
 

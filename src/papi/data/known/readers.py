@@ -1,4 +1,4 @@
-"""Readers of the files in which image benchmarks are published: images become `(N, C, H, W) uint8`."""
+"""Readers of the files in which benchmarks are published: images become `(N, C, H, W) uint8`."""
 
 import gzip
 import struct
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from papi.data.known.pickles import as_text, read_pickle
-from papi.data.own.matfiles import read_svhn
+from papi.data.own.matfiles import read_mat
 from papi.errors import UserError
 
 _IDX_SPLITS = {"train": "train", "test": "t10k"}
@@ -18,9 +18,9 @@ _IDX_SPLITS = {"train": "train", "test": "t10k"}
 class Arrays(NamedTuple):
     """What the files of a known dataset hold."""
 
-    images: np.ndarray
+    samples: np.ndarray  # images (N, C, H, W) uint8, or features (N, d) float32
     labels: np.ndarray | None
-    test_images: np.ndarray | None = None
+    test_samples: np.ndarray | None = None
     test_labels: np.ndarray | None = None
     candidates: np.ndarray | None = None
     class_names: tuple[str, ...] | None = None
@@ -64,6 +64,7 @@ def _either(folder: Path, name: str) -> Path:
 
 
 def read_mnist_like(folder: Path) -> Arrays:
+    """Both splits of an MNIST-like dataset."""
     return Arrays(*read_idx_folder(folder, "train"), *read_idx_folder(folder, "test"))
 
 
@@ -76,7 +77,7 @@ def read_cifar10(folder: Path) -> Arrays:
 
 
 def read_cifar100(folder: Path) -> Arrays:
-    """CIFAR-100 for Python, with the superclass of each class as its group."""
+    """CIFAR-100 for Python; the group of a class is its superclass."""
     images, labels = _cifar_part(folder / "train", "fine_labels", 100)
     _, coarse = _cifar_part(folder / "train", "coarse_labels", 20)
     test = _cifar_part(folder / "test", "fine_labels", 100)
@@ -108,14 +109,38 @@ def _cifar_names(path: Path, key: str, count: int) -> tuple[str, ...]:
     return tuple(as_text(name) for name in names)
 
 
-def read_svhn_folder(folder: Path) -> Arrays:
-    return Arrays(*read_svhn(folder / "train_32x32.mat"), *read_svhn(folder / "test_32x32.mat"))
+def read_svhn(folder: Path) -> Arrays:
+    """The cropped digits of SVHN, without its extra part."""
+    return Arrays(*_svhn_part(folder / "train_32x32.mat"), *_svhn_part(folder / "test_32x32.mat"))
+
+
+def _svhn_part(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images `(N, 3, 32, 32) uint8` and digits `(N,)`. The files call the digit 0 "10"."""
+    content = read_mat(path, ("X", "y"))
+    images, labels = content["X"], content["y"].ravel()
+    if images.ndim != 4 or images.shape[:3] != (32, 32, 3) or images.dtype != np.uint8:
+        raise UserError(f"X of {path} is {images.dtype} of shape {images.shape}: (32, 32, 3, N) of uint8 is needed.")
+    if labels.dtype.kind not in "iuf" or len(labels) != images.shape[3]:
+        raise UserError(f"{path} has {images.shape[3]} images and {len(labels)} labels. Fetch the file again.")
+    wrong = np.flatnonzero((labels < 1) | (labels > 10))
+    if len(wrong):
+        raise UserError(
+            f"label {wrong[0] + 1} of {path} is {labels[wrong[0]]}: the digits are 1 to 10. Fetch it again."
+        )
+    return np.ascontiguousarray(images.transpose(3, 2, 0, 1)), labels.astype(np.int64) % 10
 
 
 def read_digits(_: Path) -> Arrays:
     """The digits that come with scikit-learn, 8 x 8 pixels with values up to 16. They have no test images."""
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits
 
     digits = load_digits()
     images = (digits.images * (255 / 16)).round().astype(np.uint8)
     return Arrays(images[:, None], digits.target.astype(np.int64))
+
+
+def read_fashion_mini(folder: Path) -> Arrays:
+    """The part of Fashion-MNIST that comes with the package."""
+    with np.load(folder / "fashion_mini.npz", allow_pickle=False) as file:
+        train, test = ((file[f"{split}_images"][:, None], file[f"{split}_labels"]) for split in ("train", "test"))
+    return Arrays(train[0], train[1].astype(np.int64), test[0], test[1].astype(np.int64))

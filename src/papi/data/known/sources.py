@@ -1,29 +1,16 @@
-"""The table of known datasets, and the way from what a person typed to a `Dataset`."""
+"""The table of known datasets, and how one of them is loaded."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from papi.data.dataset import Dataset, Progress, Report, ViewRecipe, refuse, silent
+from papi.data.dataset import Dataset, Progress, ViewRecipe, silent
 from papi.data.known import readers
 from papi.data.known.mini_imagenet import find_mini_imagenet, read_mini_imagenet
 from papi.data.known.published import Remote, Source, feature_source, holding, inside_package, quickly
 from papi.data.known.readers import Arrays
 from papi.data.own.features import without_empty_classes
-from papi.data.own.load import Reading, annotate, load_own, refuse_votes
-from papi.errors import UserError, unknown
-
-_AS_IT_COMES = Reading()
-
-
-def _read_fashion_mini(folder: Path) -> Arrays:
-    with np.load(folder / "fashion_mini.npz", allow_pickle=False) as file:
-        parts = [
-            (file[f"{split}_images"][:, None], file[f"{split}_labels"].astype(np.int64)) for split in ("train", "test")
-        ]
-    return Arrays(*parts[0], *parts[1])
-
+from papi.data.own.load import Reading
+from papi.errors import UserError
 
 _FASHION = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
@@ -66,6 +53,7 @@ _CIFAR100 = Source(
 SOURCES: dict[str, Source] = {
     "fashion-mini": Source(
         title="10,000 + 5,000 images of Fashion-MNIST, embedded",
+        part_of="fashion-mnist",
         published="https://github.com/zalandoresearch/fashion-mnist",
         licence="MIT",
         classes=10,
@@ -75,7 +63,7 @@ SOURCES: dict[str, Source] = {
         mean=(0.286,),
         std=(0.353,),
         recipe=ViewRecipe(crop_padding=2, cutout=14),
-        read=quickly(_read_fashion_mini),
+        read=quickly(readers.read_fashion_mini),
         find=inside_package,
     ),
     "fashion-mnist": Source(
@@ -108,7 +96,7 @@ SOURCES: dict[str, Source] = {
         mean=(0.5, 0.5, 0.5),
         std=(0.5, 0.5, 0.5),
         recipe=ViewRecipe(flip=False, crop_padding=0, cutout=20, policy="svhn"),
-        read=quickly(readers.read_svhn_folder),
+        read=quickly(readers.read_svhn),
         find=holding("train_32x32.mat", "test_32x32.mat", also=("svhn", "SVHN")),
         place="train_32x32.mat and test_32x32.mat",
         remotes=(
@@ -139,7 +127,9 @@ SOURCES: dict[str, Source] = {
         ),
     ),
     "cifar100": _CIFAR100,
-    "cifar100-h": replace(_CIFAR100, title="CIFAR-100-H: candidates within the superclass"),
+    "cifar100-h": replace(
+        _CIFAR100, title="CIFAR-100-H: candidates within the superclass", twin="cifar100", hierarchical=True
+    ),
     "mini-imagenet": Source(
         title="Mini-ImageNet: all 100 classes, divided within each",
         published="https://image-net.org",
@@ -178,37 +168,9 @@ SOURCES: dict[str, Source] = {
     "mirflickr": feature_source("Mirflickr: pictures by tag", 14, 2780, 1536, "Mirflickr.mat"),
 }
 
-HIERARCHICAL = ("cifar100-h",)  # candidates are made within the superclass unless a person wants others
-
-
-def load(
-    data: str,
-    data_dir: Path,
-    how: Reading = _AS_IT_COMES,
-    report: Report = refuse,
-    progress: Progress = silent,
-) -> Dataset:
-    """A dataset by name, or from a folder or file of one's own, ready to train on."""
-    if data in SOURCES:
-        dataset = load_known(data, data_dir, how, progress)
-        if how.annotations is None:
-            refuse_votes(data, how)
-        else:
-            dataset = annotate(dataset, how, report)
-    elif Path(data).exists() or Path(data).suffix or "/" in data:
-        if how.split != "train":
-            raise UserError(f"--data.split is for known datasets; {data} is your own: leave it out.")
-        dataset = load_own(Path(data), how, report, progress)
-    else:
-        raise unknown("dataset", data, [*SOURCES, "a path to your own data"])
-    if not len(dataset.samples):
-        raise UserError(f"{data} has no usable rows: there is nothing to train on.")
-    dataset = dataset.with_held_out(how.test_share, how.seed)
-    return dataset if dataset.mean else dataset.measured()
-
 
 def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = silent) -> Dataset:
-    """A known dataset from its published files."""
+    """A known dataset from its published files, not yet measured and without a held-out part."""
     source = SOURCES[name]
     folder = source.find(data_dir)
     if folder is None:
@@ -220,10 +182,10 @@ def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = sil
     dataset = Dataset(
         name=name,
         class_names=arrays.class_names or source.class_names or tuple(str(k) for k in range(source.classes)),
-        samples=arrays.images,
+        samples=arrays.samples,
         labels=arrays.labels,
         candidates=arrays.candidates,
-        test_samples=arrays.test_images,
+        test_samples=arrays.test_samples,
         test_labels=arrays.test_labels,
         mean=source.mean,
         std=source.std,
@@ -241,15 +203,15 @@ def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = sil
 
 
 def _check(name: str, source: Source, arrays: Arrays) -> tuple[str, ...]:
-    """Refuse what cannot be the dataset; note what is only a part of it."""
-    if arrays.images.shape[1:] != source.shape:
-        raise UserError(f"the files of {name} hold samples of shape {arrays.images.shape[1:]}, not {source.shape}.")
+    """Refuse files that cannot be the dataset; note if they hold only a part of it."""
+    if arrays.samples.shape[1:] != source.shape:
+        raise UserError(f"the files of {name} hold samples of shape {arrays.samples.shape[1:]}, not {source.shape}.")
     for labels in (arrays.labels, arrays.test_labels):
         if labels is not None and len(labels) and not 0 <= labels.min() <= labels.max() < source.classes:
             raise UserError(f"the files of {name} have labels outside 0 to {source.classes - 1}.")
     if arrays.candidates is not None and arrays.candidates.shape[1] != source.classes:
         raise UserError(f"the files of {name} know {arrays.candidates.shape[1]} classes, not {source.classes}.")
-    counts = (len(arrays.images), 0 if arrays.test_images is None else len(arrays.test_images))
+    counts = (len(arrays.samples), 0 if arrays.test_samples is None else len(arrays.test_samples))
     if counts == source.counts:
         return ()
     if counts[0] > source.counts[0] or counts[1] > source.counts[1]:

@@ -1,4 +1,4 @@
-"""Candidate sets as arrays: the form all of them are brought to, and the .npz files that hold it already."""
+"""Candidate sets as arrays: the form that every format is converted to, and .npz files, which hold it already."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class Annotations:
-    """Candidate sets with what belongs to them. Rows of the test split need no candidates."""
+    """Candidate sets and what is known about each row. Rows of the test split need no candidates."""
 
     source: str  # the file, for messages
     where: tuple[str, ...]  # the place of each row, for messages
@@ -30,7 +30,7 @@ class Annotations:
     named: frozenset[str] | None = frozenset()  # files of all rows, also of rows with problems; None: not all are known
 
     def followed_by(self, other: "Annotations") -> "Annotations":
-        """The rows of both, which know the same classes."""
+        """The rows of both, which have the same classes."""
         both, named = (self.votes, other.votes), (self.named, other.named)
         return replace(
             self,
@@ -45,6 +45,7 @@ class Annotations:
         )
 
     def taking(self, rows: np.ndarray) -> "Annotations":
+        """These rows, in this order."""
         return replace(
             self,
             where=tuple(self.where[row] for row in rows),
@@ -57,7 +58,7 @@ class Annotations:
 
 
 def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, ...] | None, rule: str) -> Annotations:
-    """From `candidates` (0/1) or `counts` (votes), N x K, and what else the arrays of a file say of the rows."""
+    """From `candidates` (0/1) or `counts` (votes), N x K, and the other arrays of a file about the same rows."""
     counts = _checked_counts(arrays, path)
     voted = "counts" in arrays
     if voted:

@@ -1,4 +1,4 @@
-"""Candidate sets people bring: a csv, jsonl or parquet table, or arrays, become one `(N, K) bool`.
+"""The candidate sets of users: a csv, jsonl or parquet table, or arrays, become one `(N, K) bool`.
 
 A row names a file and its candidates: as a list, as one text with `|` between, or with a column for each class (0 or 1,
 or how many annotators voted for it). A table with an `annotator` column holds one vote, or one list of labels, a row.
@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from papi.data.dataset import Report, refuse
 from papi.data.own.annotation_arrays import SPLITS, Annotations, from_arrays, load_npz
-from papi.data.own.tables import Row, Table, read_table, split_labels, write_table
+from papi.data.own.tables import Row, Table, cell_number, read_table, split_labels, write_table
 from papi.data.own.votes import agreed, least_votes, refuse_rule, require_votes
 from papi.errors import UserError, unknown
 
@@ -24,7 +23,7 @@ RESERVED = ("file_name", "candidates", "label", "split", "annotator", "true_labe
 
 @dataclass
 class _Entry:
-    """One image as a table tells of it."""
+    """What a table says about one image."""
 
     where: str
     file_name: str | None
@@ -36,7 +35,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is settled about reading candidate sets."""
+    """How candidate sets are to be read."""
 
     votes: str = "union"  # how votes become candidate sets: union, at-least-N or vaguest
     allow_missing_truth: bool = False
@@ -46,7 +45,7 @@ class Rules:
 def read_annotations(
     path: Path, rules: Rules, classes: tuple[str, ...] | None = None, *, by_name: bool = True
 ) -> Annotations:
-    """The candidate sets in a file. `classes` are known beforehand or found in the file; `by_name` wants file names."""
+    """The candidate sets in a file. Without `classes`, they are found in the file; `by_name` requires file names."""
     if path.suffix.lower() == ".npz":
         arrays = from_arrays(load_npz(path), path, classes, rules.votes)
         found = replace(checked(arrays, rules), named=frozenset(arrays.file_names or ()))
@@ -92,15 +91,17 @@ def write_annotations(
     labels: np.ndarray | None = None,
     test: np.ndarray | None = None,
 ) -> None:
-    """Candidate sets as a file that `read_annotations` understands, in the format its suffix says."""
+    """Write candidate sets for `read_annotations`, in the format of the file's suffix."""
     splits = None if test is None else [SPLITS[int(value)] for value in test]
     if path.suffix == ".npz":
-        arrays: dict[str, Any] = {"labels": labels, "split": splits, "candidates": candidates}
-        arrays |= {"file_names": list(file_names), "class_names": list(class_names)}
-        known = {name: np.asarray(value) for name, value in arrays.items() if value is not None}
-        np.savez_compressed(path, **known)  # type: ignore[arg-type]
+        arrays = {"candidates": candidates, "file_names": np.array(file_names), "class_names": np.array(class_names)}
+        if labels is not None:
+            arrays["labels"] = labels
+        if splits is not None:
+            arrays["split"] = np.array(splits)
+        np.savez_compressed(path, allow_pickle=False, **arrays)
         return
-    columns: dict[str, Sequence[Any]] = {
+    columns: dict[str, Sequence[object]] = {
         "file_name": file_names,
         "candidates": [[name for name, chosen in zip(class_names, row, strict=True) if chosen] for row in candidates],
     }
@@ -122,7 +123,7 @@ def _list_entries(table: Table, report: Report) -> Iterator[_Entry]:
 
 
 def _vote_entries(table: Table, rule: str, report: Report) -> Iterable[_Entry]:
-    """Rows with what one annotator says of one image, gathered by image."""
+    """Rows with what one annotator says about one image, gathered by image."""
     for column in ("file_name", "label"):
         table.require(column)
     entries: dict[str, _Entry] = {}
@@ -206,7 +207,7 @@ def _encode(table: Table, entries: Iterable[_Entry], classes: tuple[str, ...] | 
 
 
 def checked(found: Annotations, rules: Rules) -> Annotations:
-    """Rows that make sense: each file once, training rows with candidates, the true label among them, if given."""
+    """The valid rows: each file once, training rows with candidates, and the true label among them if it is given."""
     keep, missing, seen = [], 0, dict[str, str]()
     for row, where in enumerate(found.where):
         name = found.file_names[row] if found.file_names is not None else None
@@ -240,7 +241,7 @@ def checked(found: Annotations, rules: Rules) -> Annotations:
 
 
 def _usable(entry: _Entry, report: Report) -> bool:
-    """Whether an entry can be encoded at all; says why not."""
+    """Whether an entry can be encoded; reports why not."""
     twice = next((label for k, label in enumerate(entry.candidates) if label in entry.candidates[:k]), None)
     if twice is not None:
         report(f"{entry.where} lists the candidate {twice!r} twice.")
@@ -254,7 +255,7 @@ def _usable(entry: _Entry, report: Report) -> bool:
 
 
 def _text(row: Row, column: str) -> str | None:
-    """A cell as text; None where it is missing or empty."""
+    """A cell as text; None if it is missing or empty."""
     value = row.values.get(column)
     text = "" if value is None else str(value).strip()
     return text or None
@@ -265,23 +266,18 @@ def _split(row: Row) -> str:
 
 
 def _counts(row: Row, names: Sequence[str]) -> dict[str, int] | None:
-    """The votes of a row; None if a cell is no number of votes."""
+    """The votes of a row; None if a cell is not a number of votes."""
     counts = {name: _count(row.values.get(name)) for name in names}
     known = {name: count for name, count in counts.items() if count is not None}
     return known if len(known) == len(counts) else None
 
 
-def _count(value: Any) -> int | None:
+def _count(cell: object) -> int | None:
     """A cell as a number of votes; None if it is anything else."""
-    if value is None or value == "":
-        return 0
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return int(number) if number >= 0 and number.is_integer() else None
+    number = 0.0 if cell is None or cell == "" else cell_number(cell)
+    return int(number) if number is not None and number >= 0 and number.is_integer() else None
 
 
 def _natural(name: str) -> tuple[bool, int, str]:
-    """Numbers by size and before texts."""
+    """Sorts numbers by value, before texts."""
     return (False, int(name), name) if name.isdecimal() else (True, 0, name)

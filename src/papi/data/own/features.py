@@ -8,7 +8,7 @@ import numpy as np
 from papi.data.dataset import Dataset, Report
 from papi.data.own.annotations import RESERVED
 from papi.data.own.matfiles import read_partial_mat
-from papi.data.own.tables import Row, Table
+from papi.data.own.tables import Row, Table, cell_number
 from papi.errors import UserError
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -24,9 +24,9 @@ def read_feature_mat(path: Path, report: Report) -> Dataset:
 
 
 def without_empty_classes(dataset: Dataset) -> Dataset:
-    """A published feature table less the classes that no sample belongs to, where the true labels tell.
+    """A feature table without the classes that no sample belongs to, if it has true labels.
 
-    Such classes can be neither learned nor tested; comparisons on these tables leave them out of the candidates too.
+    Such classes can be neither learned nor tested, and published comparisons leave them out of the candidates.
     """
     if dataset.kind != "features" or dataset.candidates is None or dataset.labels is None:
         return dataset
@@ -41,7 +41,7 @@ def without_empty_classes(dataset: Dataset) -> Dataset:
 
 
 def table_features(table: Table, report: Report) -> np.ndarray:
-    """All columns of a table that mean nothing else, as features `(N, d)`."""
+    """All columns of a table without another meaning, as features `(N, d) float32`."""
     columns = [name for name in table.columns if name not in RESERVED]
     if not columns:
         raise UserError(f"{table.path} has no columns of features: it has {', '.join(table.columns)}.")
@@ -63,16 +63,13 @@ def finite_features(features: np.ndarray, where: str, report: Report) -> np.ndar
             f"{where}, row {row + 1} has {features[row, column]} in feature {column + 1}: "
             "fill it in or take the row out."
         )
-    return np.where(finite, small, np.float32(np.nan)) if len(faults) else small  # statistics stumble over infinity
+    return np.where(finite, small, np.float32(np.nan)) if len(faults) else small  # infinity spoils the statistics
 
 
 def _number(row: Row, column: str, report: Report) -> float:
     value = row.values.get(column)
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = np.nan
-    if not abs(number) <= _LARGEST:
+    number = cell_number(value)
+    if number is None or not abs(number) <= _LARGEST:
         report(f"{row.where} has {value!r} in the column {column!r}: features are finite numbers of 32 bits.")
         return np.nan
     return number

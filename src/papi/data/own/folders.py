@@ -1,4 +1,4 @@
-"""Images in folders: which there are, and that none of them leads out of the folder."""
+"""Images in folders: find them, and make sure that none leads out of its folder."""
 
 import os
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ def locate(folder: Path, name: str) -> Path | str:
 
 
 def misnamed(path: Path) -> str:
-    """The sentence about a name that is not UTF-8, as no table and no report can hold it; its bytes are shown."""
+    """The message about a name that is not UTF-8, which no table or report can hold; it shows the bytes."""
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     return f"{shown} has a name that is not UTF-8: rename it."
 
 
 def image_names(folder: Path) -> Iterator[str]:
-    """Names of all image files below a folder, relative to it, in a fixed order; hidden ones are left out."""
+    """Names of all image files below a folder, relative to it, in a fixed order, without hidden ones."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for file in sorted(files):
@@ -42,7 +42,7 @@ def image_names(folder: Path) -> Iterator[str]:
 
 
 def split_folders(folder: Path) -> dict[str, Path]:
-    """`train` and `test` below a folder that is divided so; else the folder itself, as `train`."""
+    """The folders `train` and `test` below a folder, if there is a `train`; else the folder itself, as `train`."""
     found = {split: folder / split for split in _SPLITS if (folder / split).is_dir()}
     return found if "train" in found else {"train": folder}
 

@@ -1,4 +1,4 @@
-"""What people say about classes: groups of them, and how likely one is taken for another."""
+"""What users say about classes: their groups, and how likely one is confused with another."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A person's folder of images: sorted by class, or with a table that names the candidates of each file."""
+"""A user's folder of images: sorted by class, or with a table that lists the candidates of each file."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,7 +50,7 @@ def load_annotated(
 
 
 def load_by_class(folder: Path, size: int | None, report: Report, progress: Progress) -> Dataset:
-    """Images in one folder for each class, which is their true label; perhaps below `train` and `test`."""
+    """Images with their true label: one folder for each class, possibly below `train` and `test`."""
     splits = split_folders(folder)
     classes = classes_below(splits["train"], report)
     parts = [images_by_class(place, classes, report) for place in splits.values()]
@@ -77,13 +77,13 @@ def load_by_class(folder: Path, size: int | None, report: Report, progress: Prog
 
 
 def own_recipe(height: int, width: int) -> ViewRecipe:
-    """Views for images nothing is known about but their size."""
+    """Views for images of which only the size is known."""
     side = min(height, width)
     return ViewRecipe(crop_padding=min(max(2, side // 8), side - 1), cutout=side // 2)
 
 
 def _left_out(folder: Path, found: Annotations, used: int) -> tuple[str, ...]:
-    """What to say of images without a row. Of those whose row has a problem, the problem has been reported."""
+    """Notes about images without a row. Images whose row has a problem do not count: that was reported."""
     if found.named is None:
         return ()
     spoilt = found.named.difference(found.file_names or ())
@@ -106,7 +106,7 @@ def _from_files(
 
 
 def _find_metadata(folder: Path, read: ReadTable) -> Annotations | None:
-    """The tables of Hugging Face's image folders, which name files relative to themselves."""
+    """The metadata tables of a Hugging Face image folder; file names are relative to the table."""
     own = next((folder / name for name in _METADATA if (folder / name).is_file()), None)
     if own is not None:
         return read(own, _listed_classes(folder))
@@ -126,7 +126,7 @@ def _find_metadata(folder: Path, read: ReadTable) -> Annotations | None:
 
 
 def _listed_classes(folder: Path) -> tuple[str, ...] | None:
-    """The names in `classes.txt`, a line each, for people who want to fix them and their order."""
+    """The class names in `classes.txt`, one in each line: a way to fix the classes and their order."""
     path = folder / _CLASSES
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""What people bring to a trained model: image files, folders, arrays, tables; read part by part, never all at once."""
+"""Inputs of a trained model: image files, folders, arrays and tables, read part by part."""
 
 import csv
 import os
@@ -38,7 +38,7 @@ class Part:
 
 
 def count_samples(paths: Sequence[Path], shape: tuple[int, ...]) -> int | None:
-    """How many there are, for a progress bar; None where only reading tells."""
+    """The number of samples, for a progress bar; None if only reading can tell."""
     total = 0
     for path in paths:
         if path.is_dir():
@@ -86,9 +86,9 @@ def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report:
 
 
 def _image_files(path: Path, report: Report) -> Iterator[Path]:
-    """The images below a folder, or the one at a path; what is not even worth trying is reported.
+    """The images below a folder, or the one at a path; what cannot be an image is reported.
 
-    Files are looked at here, and not where they are decoded: there, threads would wait for each other at every look.
+    This runs in the main thread: in the decoding threads, such checks would wait for each other.
     """
     for file in (path / name for name in image_names(path)) if path.is_dir() else (path,):
         if not is_utf8(str(file)):
@@ -119,7 +119,7 @@ def _reader(path: Path) -> Reader | None:
 
 
 def _decoded(files: Sequence[Path], shape: tuple[int, ...], pool: ThreadPoolExecutor, report: Report) -> Iterator[Part]:
-    """Image files as one part, brought to the shape as in training."""
+    """Image files as one part, brought to the shape in the same way as in training."""
     if not files:
         return
     if len(shape) == 1:
@@ -146,7 +146,7 @@ def _decoded(files: Sequence[Path], shape: tuple[int, ...], pool: ThreadPoolExec
 
 
 def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:
-    """Rows of an array file as they come. Mapping the file would be shorter, but its pages count as our memory."""
+    """Rows of an array file, read in order. A mapped file would be simpler, but its pages count as our memory."""
     with _opened(path, shape) as stream:
         whole, dtype = _header(stream, path)
         row_bytes = dtype.itemsize * int(np.prod(whole[1:], dtype=np.int64))
@@ -160,7 +160,7 @@ def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.nd
 
 @contextmanager
 def _opened(path: Path, shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
-    """An array file; of an archive `images` or `features`, whichever the model takes, else the only array in it."""
+    """An open array file; in an archive, `images` or `features` as the model takes them, or its only array."""
     if path.suffix.lower() == ".npy":
         with path.open("rb") as stream:
             yield stream
@@ -175,7 +175,7 @@ def _opened(path: Path, shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
 
 
 def _header(stream: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type of an array whose rows lie one after another."""
+    """Shape and type of an array, which must be in row order."""
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -189,7 +189,7 @@ def _header(stream: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def _read_csv(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:
-    """Columns that mean nothing else are features, as in training; a cell that is no number becomes not-a-number."""
+    """Columns without another meaning are features, as in training; a cell that is not a number becomes NaN."""
     if len(shape) != 1:
         raise UserError(f"{path} is a table of features, and this model takes images of {shape}.")
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -215,7 +215,7 @@ def _number(row: list[str], column: int) -> float:
 def _fitting(
     array: np.ndarray, rows: range, shape: tuple[int, ...], path: Path, report: Report
 ) -> tuple[np.ndarray, Sequence[int]]:
-    """The samples as the model takes them, and their rows; features that are not finite are left out."""
+    """The samples as the model takes them, and their rows, without rows that have non-finite features."""
     if len(shape) == 3:
         samples = as_image_array(array, f"the images of {path}")
     elif array.ndim == 2 and array.dtype.kind in "biuf":

@@ -1,4 +1,4 @@
-"""People's own data: a folder of images, arrays or a feature table, with the candidate sets that go with them."""
+"""The users' own data: a folder of images, arrays or a feature table, with their candidate sets."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,23 +19,24 @@ from papi.errors import UserError, unknown
 
 @dataclass(frozen=True)
 class Reading:
-    """How data are to be read."""
+    """How data are to be read: what a user can set."""
 
     annotations: Path | None = None  # the file with the candidate sets
     votes: str = "union"  # how votes become candidate sets
-    weigh_votes: bool = False  # votes decide the confidence at the start
+    weigh_votes: bool = False  # votes set the initial confidence
     allow_missing_truth: bool = False
     size: int | None = None  # side of the images, for folders
     split: str = "train"  # the published split to train on
-    test_share: float = 0.2  # held out for testing where there are true labels and no test images
+    test_share: float = 0.2  # held out for testing if there are true labels and no test samples
     seed: int = 0  # of the held-out part
 
     def rules(self, report: Report) -> Rules:
+        """The part of these settings that is about candidate sets."""
         return Rules(self.votes, self.allow_missing_truth, report)
 
 
 def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progress = silent) -> Dataset:
-    """A dataset from what lies at a path, not yet measured and without a held-out part."""
+    """The dataset at a path, not yet measured and without a held-out part."""
     if not is_utf8(str(path)):
         raise UserError(misnamed(path))
     if path.is_dir():
@@ -71,7 +72,7 @@ def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progre
 
 
 def annotate(dataset: Dataset, how: Reading, report: Report = refuse) -> Dataset:
-    """The dataset with the candidate sets of a file that has a row for each training image, in order."""
+    """Add the candidate sets of a file that has a row for each training sample, in the same order."""
     assert how.annotations is not None
     found = read_annotations(how.annotations, how.rules(report), dataset.class_names or None, by_name=False)
     if len(found.where) != len(dataset.samples):
@@ -85,7 +86,7 @@ def annotate(dataset: Dataset, how: Reading, report: Report = refuse) -> Dataset
 
 
 def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
-    """A dataset whose images are in the order of the rows, with what the rows say."""
+    """Add the candidate sets and labels of the rows to a dataset whose samples are in the same order."""
     labels, notes = _complete_labels(found)
     confidence = None
     if found.votes is None:
@@ -102,7 +103,7 @@ def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
     if not found.test.any():
         return whole
     if dataset.test_samples is not None:
-        raise UserError(f"{found.source} has test rows, and {dataset.name} has test images of its own: leave one out.")
+        raise UserError(f"{found.source} has test rows, and {dataset.name} has test samples of its own: leave one out.")
     first = int(found.test.argmax())
     # Tests that come last are a slice, so that images mapped from a file stay there.
     tests = dataset.samples[first:] if found.test[first:].all() else dataset.samples[found.test]
@@ -111,7 +112,7 @@ def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
 
 
 def refuse_votes(where: str, how: Reading) -> None:
-    """Options about votes are not for data without any."""
+    """Refuse options about votes for data without votes."""
     refuse_rule(how.votes, where)
     _refuse_weighing(where, how)
 
@@ -122,7 +123,7 @@ def _refuse_weighing(source: str, how: Reading) -> None:
 
 
 def _complete_labels(found: Annotations) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """The true labels, if all training rows have one: some alone cannot tell how well the rest was resolved."""
+    """The true labels, if all training rows have one: a few cannot tell how well the others were resolved."""
     known = found.labels[~found.test] >= 0
     if known.all() and len(known):
         return found.labels, ()
@@ -186,7 +187,7 @@ def _with_tests(dataset: Dataset, arrays: dict[str, np.ndarray], path: Path, rep
 
 
 def _samples(array: np.ndarray, kind: str, path: Path, report: Report) -> np.ndarray:
-    """Images or features of an .npz in the shape the rest works with."""
+    """Images `(N, C, H, W) uint8` or features `(N, d) float32` from an array of an .npz."""
     if kind.endswith("images"):
         images = as_image_array(array, f"{kind} of {path}")
         if 0 in images.shape[1:]:

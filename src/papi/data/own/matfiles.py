@@ -1,7 +1,6 @@
-"""MATLAB files: SVHN's images and the feature tables of partial-label learning."""
+"""MATLAB files, and the feature tables of partial-label learning in them."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -9,12 +8,11 @@ from papi.errors import UserError, unknown
 
 
 def read_mat(path: Path, needed: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """The variables of a .mat file as dense arrays; all of `needed` are there."""
-    from scipy.io import loadmat  # type: ignore[import-untyped]
-    from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
+    """The variables of a .mat file as dense arrays, or an error if one of `needed` is missing."""
+    from scipy.io.matlab import MatReadError, loadmat
 
     try:
-        content: dict[str, Any] = loadmat(path)
+        content: dict[str, object] = loadmat(path)
     except NotImplementedError as error:
         raise UserError(f"{path} is in MATLAB's format 7.3: save it again with the option -v7.") from error
     except OSError as error:
@@ -27,22 +25,6 @@ def read_mat(path: Path, needed: tuple[str, ...]) -> dict[str, np.ndarray]:
             raise UserError(f"{path} lacks a variable: {unknown('variable', name, variables)}")
     dense = {name: value.toarray() if hasattr(value, "toarray") else value for name, value in variables.items()}
     return {name: value for name, value in dense.items() if isinstance(value, np.ndarray)}
-
-
-def read_svhn(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images `(N, 3, 32, 32) uint8` and digits `(N,)`. The files call the digit 0 "10"."""
-    content = read_mat(path, ("X", "y"))
-    images, labels = content["X"], content["y"].ravel()
-    if images.ndim != 4 or images.shape[:3] != (32, 32, 3) or images.dtype != np.uint8:
-        raise UserError(f"X of {path} is {images.dtype} of shape {images.shape}: (32, 32, 3, N) of uint8 is needed.")
-    if labels.dtype.kind not in "iuf" or len(labels) != images.shape[3]:
-        raise UserError(f"{path} has {images.shape[3]} images and {len(labels)} labels. Fetch the file again.")
-    wrong = np.flatnonzero((labels < 1) | (labels > 10))
-    if len(wrong):
-        raise UserError(
-            f"label {wrong[0] + 1} of {path} is {labels[wrong[0]]}: the digits are 1 to 10. Fetch it again."
-        )
-    return np.ascontiguousarray(images.transpose(3, 2, 0, 1)), labels.astype(np.int64) % 10
 
 
 def read_partial_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

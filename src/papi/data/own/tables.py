@@ -1,12 +1,14 @@
-"""Tables that people bring and that we write: csv, jsonl and parquet as rows that know where they stand."""
+"""Tables in csv, jsonl and parquet files, read as rows that know their place in the file, and written."""
 
 import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import SupportsFloat
 
 from papi.data.dataset import Report
 from papi.errors import UserError, unknown
@@ -16,10 +18,10 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 @dataclass(frozen=True)
 class Row:
-    """One row: where it stands, for messages, and its values by column."""
+    """One row: its place in the file, for messages, and its values by column."""
 
     where: str
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -31,21 +33,21 @@ class Table:
     rows: tuple[Row, ...]
 
     def require(self, column: str) -> None:
-        """Stop if a column is missing, and name the one that may be meant."""
+        """Raise an error if a column is missing, and suggest a similar one."""
         if column not in self.columns:
             raise UserError(f"{self.path} lacks a column: {unknown('column', column, self.columns)}")
 
 
 def read_table(path: Path, report: Report) -> Table:
-    """A table by the suffix of its file. Rows that cannot be read are reported and left out."""
+    """Read a table in the format of its suffix. Rows that cannot be read are reported and left out."""
     readers = {".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
         raise UserError(f"{path} is no table that can be read: give one of {', '.join(SUFFIXES)} or .npz.")
     return readers[path.suffix.lower()](path, report)
 
 
-def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Columns as a table; cells are texts, numbers or lists of texts, and None where there is nothing."""
+def write_table(path: Path, columns: Mapping[str, Sequence[object]]) -> None:
+    """Write columns as a table; cells are texts, numbers, lists of texts, or None if empty."""
     names, rows = list(columns), list(zip(*columns.values(), strict=True))
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -69,8 +71,8 @@ def join_labels(labels: Sequence[str]) -> str:
     return "|".join(labels)
 
 
-def split_labels(cell: Any) -> list[str] | None:
-    """The labels of a cell: a list, a JSON list, or one text separated by `|`; None if it is neither."""
+def split_labels(cell: object) -> list[str] | None:
+    """The labels in a cell: a list, a JSON list, or a text with `|` between them; None if it is none of these."""
     if cell is None:
         return []
     if isinstance(cell, str):
@@ -88,8 +90,16 @@ def split_labels(cell: Any) -> list[str] | None:
     return [str(label).strip() if isinstance(label, int) else label for label in labels]
 
 
+def cell_number(cell: object) -> float | None:
+    """The number in a cell; None if it holds anything else."""
+    try:
+        return float(cell) if isinstance(cell, str | SupportsFloat) else None
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written. Names of files, and escapes in JSON, may hold what stands for no character."""
+    """Whether a text can be encoded: file names and JSON escapes may hold lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -98,7 +108,7 @@ def is_utf8(text: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A file as text. UTF-8 is asked for, with or without a byte-order mark."""
+    """A file as text. It must be UTF-8, with or without a byte-order mark."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -180,10 +190,9 @@ def _read_parquet(path: Path, report: Report) -> Table:
     return Table(path, tuple(table.column_names), tuple(rows))
 
 
-def _pyarrow(path: Path) -> Any:
+def _pyarrow(path: Path) -> ModuleType:
     try:
-        import pyarrow  # type: ignore[import-untyped]
-        import pyarrow.parquet  # type: ignore[import-untyped]
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
     except ImportError as error:
         raise UserError(f"{path}: reading parquet needs pyarrow: pip install 'papi-pll[parquet]'.") from error
-    return pyarrow

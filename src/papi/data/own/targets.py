@@ -1,70 +1,73 @@
-"""Targets as people hand them to an estimator, to candidate sets: a 0/1 matrix, label sets, or one label a sample."""
+"""The targets of an estimator as candidate sets: from a 0/1 matrix, label sets, or one label for each sample."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse  # type: ignore[import-untyped]
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 COLLECTIONS = (set, frozenset, list, tuple, np.ndarray)
+Known = np.ndarray | list[object] | tuple[object, ...]
 
 
 class Targets(NamedTuple):
-    """What `y` says."""
+    """What `y` holds."""
 
     candidates: np.ndarray  # (N, K) bool
     classes: np.ndarray  # (K,)
     labels: np.ndarray | None  # (N,) int64, positions in `classes`, where y has one label a sample
 
 
-def read_targets(y: Any, classes: Sequence[Hashable] | None = None) -> Targets:
-    """Candidate sets one can learn from, or a ValueError that names the first entry at fault.
+def read_targets(y: object, classes: Sequence[Hashable] | None = None) -> Targets:
+    """Candidate sets to learn from, or a ValueError that names the first wrong entry.
 
     `classes` names the columns of a matrix, or all labels that may occur; without it they are 0 … K − 1, or the
     labels that do occur.
     """
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
-    y = as_known(y)
+    known = as_known(y)
     given = None if classes is None else class_array(classes)
     if given is not None and len(set(given.tolist())) < len(given):
         raise ValueError("classes names a class twice.")
-    if is_single(y):
-        names, found = _single(y, given)
+    if is_single(known):
+        names, found = _single(known, given)
         candidates = np.eye(len(names), dtype=bool)[found]
     else:
-        names, candidates, found = *(_matrix(y, given) if _is_matrix(y) else _sets(y, given)), None
+        names, candidates, found = *(_matrix(known, given) if _is_matrix(known) else _sets(known, given)), None
     _require_useful(candidates)
     return Targets(candidates, names, found)
 
 
-def as_known(y: Any) -> Any:
-    """`y` as an array, a sparse matrix, or a list, whatever it was: a pandas column, or a table."""
-    if not issparse(y) and not isinstance(y, np.ndarray | list | tuple):
-        y = np.asarray(y)
-    if getattr(y, "ndim", 1) == 0:
+def as_known(y: object) -> Known:
+    """`y` as an array, a list or a tuple, whatever it was: a pandas column, a table, or a sparse matrix."""
+    if isinstance(y, list | tuple):
+        return y
+    known = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if known.ndim == 0:
         raise ValueError(f"y is {y!r}: give a target for every sample.")
-    return y
+    return known
 
 
-def is_single(y: Any) -> bool:
-    """Whether `y` has one label a sample, and not a set."""
-    y = as_known(y)
-    if isinstance(y, np.ndarray) and y.dtype != object:
-        return not _is_matrix(y)
-    return not _is_matrix(y) and not any(isinstance(entry, COLLECTIONS) for entry in y)
+def is_single(y: object) -> bool:
+    """Whether `y` has one label for each sample, not a set."""
+    known = as_known(y)
+    if _is_matrix(known):
+        return False
+    if isinstance(known, np.ndarray) and known.dtype != object:
+        return True
+    return not any(isinstance(entry, COLLECTIONS) for entry in known)
 
 
-def candidates_among(y: Any, classes: np.ndarray) -> np.ndarray:
-    """Candidate sets `(N, K) bool` to measure by. Labels a classifier does not know count as never answered."""
-    y = as_known(y)
-    if _is_matrix(y):
-        return _matrix(y, classes)[1]
+def candidates_among(y: object, classes: np.ndarray) -> np.ndarray:
+    """Candidate sets `(N, K) bool` for scoring. Labels that the classifier does not know are ignored."""
+    known = as_known(y)
+    if _is_matrix(known):
+        return _matrix(known, classes)[1]
     column = {label: k for k, label in enumerate(classes.tolist())}
-    member = np.zeros((len(y), len(classes)), bool)
-    for row, entry in enumerate(_entries(y)):
+    member = np.zeros((len(known), len(classes)), bool)
+    for row, entry in enumerate(_entries(known)):
         for label in entry if isinstance(entry, COLLECTIONS) else (entry,):
             if label in column:
                 member[row, column[label]] = True
@@ -72,7 +75,7 @@ def candidates_among(y: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def class_array(labels: Iterable[Hashable]) -> np.ndarray:
-    """Labels as an array that keeps what they are: tuples and mixtures of types become objects."""
+    """Labels as an array that keeps their types: tuples and mixed types become objects."""
     labels = list(labels)
     plain = len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | bool | np.generic)
     array = np.empty(len(labels), object)
@@ -80,16 +83,16 @@ def class_array(labels: Iterable[Hashable]) -> np.ndarray:
     return np.array(labels) if plain else array
 
 
-def _is_matrix(y: Any) -> bool:
-    """A column of labels `(N, 1)` is none: scikit-learn takes it for labels, with a warning, and so do we."""
-    return bool(issparse(y)) or (getattr(y, "ndim", 1) > 1 and y.shape[1:] != (1,))
+def _is_matrix(y: Known) -> bool:
+    """A column `(N, 1)` is not a matrix: like scikit-learn, this takes it for labels, with a warning."""
+    return isinstance(y, np.ndarray) and y.ndim > 1 and y.shape[1:] != (1,)
 
 
-def _entries(y: Any) -> list[Any]:
+def _entries(y: Known) -> list[object]:
     return y.tolist() if isinstance(y, np.ndarray) else list(y)
 
 
-def _single(y: Any, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _single(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     values = column_or_1d(y, warn=True)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
@@ -104,8 +107,8 @@ def _single(y: Any, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     return names, np.array([column[label] for label in entries], np.int64)
 
 
-def _matrix(y: Any, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    array = y.toarray() if issparse(y) else np.asarray(y)
+def _matrix(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    array = np.asarray(y)
     if array.ndim != 2:
         raise ValueError(f"y has shape {array.shape}: give candidates as (n, K), one column a class.")
     names = np.arange(array.shape[1]) if given is None else given
@@ -118,7 +121,7 @@ def _matrix(y: Any, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     return names, array.astype(bool)
 
 
-def _sets(y: Any, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _sets(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     entries = []
     for row, entry in enumerate(_entries(y)):
         if not isinstance(entry, COLLECTIONS):
@@ -147,7 +150,7 @@ def _sorted(labels: set[Any]) -> np.ndarray:
         return class_array(sorted(labels, key=lambda label: (type(label).__name__, repr(label))))
 
 
-def _unknown(row: int, label: Any, names: np.ndarray) -> ValueError:
+def _unknown(row: int, label: object, names: np.ndarray) -> ValueError:
     known = ", ".join(map(repr, names.tolist()[:10])) + (" …" if len(names) > 10 else "")
     return ValueError(f"y[{row}] has the label {label!r}, which is none of the classes: {known}.")
 

@@ -1,4 +1,4 @@
-"""From what several annotators say about an image to the set of labels it may have."""
+"""From the votes of several annotators on an image to its candidate set."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ _AT_LEAST = "at-least-"
 
 
 def agreed(sets: Sequence[Sequence[str]], rule: str) -> list[str]:
-    """The candidates of one image from the labels of each annotator, by a rule.
+    """The candidates of one image, from the labels of each annotator.
 
-    `union` takes every label somebody named, `at-least-N` those of N annotators or more, `vaguest` the labels of the
-    annotator who named the most (the first of them, if several did): the truth is likeliest to be among those.
+    `union` takes every label that was named, `at-least-N` the labels named by N annotators or more, and `vaguest` all
+    labels of the annotator who named the most (the first, if there are several): they most likely include the truth.
     """
     if rule == "vaguest":
         longest = max((len(labels) for labels in sets), default=0)
@@ -25,7 +25,7 @@ def agreed(sets: Sequence[Sequence[str]], rule: str) -> list[str]:
 
 
 def least_votes(rule: str, where: str = "") -> int:
-    """How many votes a label needs, for counted votes: `where` nobody knows whose votes they are."""
+    """How many votes a label needs, for data that count votes without naming the annotators."""
     if rule == "vaguest":
         raise UserError(
             f"{where} counts votes without saying whose they are: --candidates.votes vaguest needs a table "
@@ -35,7 +35,7 @@ def least_votes(rule: str, where: str = "") -> int:
 
 
 def require_votes(most: int, rule: str, where: str) -> None:
-    """Stop if no label of all has the votes a rule asks for: one sentence, not one for each image."""
+    """Raise one error if no label has enough votes for the rule, instead of one for each image."""
     if rule.startswith(_AT_LEAST) and 0 < most < least_votes(rule):
         raise UserError(
             f"no label of {where} has {least_votes(rule)} votes: the most is {most}; "
@@ -44,7 +44,7 @@ def require_votes(most: int, rule: str, where: str) -> None:
 
 
 def refuse_rule(rule: str, where: str) -> None:
-    """Stop if a rule for votes is given with data that have none: it would decide nothing."""
+    """Raise an error if a rule for votes is given for data without votes: it would have no effect."""
     if rule != "union":
         raise UserError(f"{where} has no votes: leave out --candidates.votes.")
 
@@ -52,7 +52,7 @@ def refuse_rule(rule: str, where: str) -> None:
 def vote_shares(votes: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """The votes for each candidate as shares of all votes for candidates: `(N, K) float32`, rows sum to one.
 
-    A candidate always keeps a little, so that a method can still be convinced of it: half a vote is added to each.
+    Half a vote is added to each candidate, so that none starts at zero.
     """
     weights = np.where(candidates, votes + 0.5, 0.0)
     shares: np.ndarray = (weights / weights.sum(1, keepdims=True)).astype(np.float32)

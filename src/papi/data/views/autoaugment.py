@@ -11,6 +11,7 @@ from torch import Tensor
 
 from papi.data.views.operations import OPERATION_NUMBER, apply_operations
 from papi.errors import unknown
+from papi.randomness import Draws
 
 # Operations that go either way from a centre: (centre, distance from it at level 9). The distance at level 0 is 0.
 _SIGNED_RANGES: dict[str, tuple[float, float]] = {
@@ -46,20 +47,25 @@ class AutoAugment:
         parameters = np.array([[_parameter(name, level) for name, _, level in row] for row in rows])
         self.centres, self.distances = parameters[..., 0], parameters[..., 1]
 
-    def __call__(self, images: Tensor, draws: np.random.Generator) -> Tensor:
+    def __call__(self, images: Tensor, draws: Draws) -> Tensor:
+        """A batch `(B, C, H, W) uint8`, each image changed by a sub-policy of its own."""
         return self.apply(images, self.draw(len(images), draws))
 
-    def draw(self, count: int, draws: np.random.Generator) -> np.ndarray:
+    def draw(self, count: int, draws: Draws) -> np.ndarray:
         """`(count, 5)` uniform numbers: which sub-policy, whether each operation happens, the sign of each."""
         return draws.random((count, 5))
 
-    def apply(self, images: Tensor, drawn: np.ndarray) -> Tensor:
-        """Augment `(B, C, H, W) uint8` by the rows `(B, 5)` of `draw`."""
+    def plan(self, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of the two operations for each row `(B, 5)` of `draw`, and their parameters: `(B, 2)` each."""
         chosen = (drawn[:, 0] * len(self.operations)).astype(np.int64)
         happens = drawn[:, 1:3] < self.probabilities[chosen]
         operations = np.where(happens, self.operations[chosen], OPERATION_NUMBER["identity"])
         signs = np.where(drawn[:, 3:5] < 0.5, -1.0, 1.0)
-        parameters = self.centres[chosen] + signs * self.distances[chosen]
+        return operations, self.centres[chosen] + signs * self.distances[chosen]
+
+    def apply(self, images: Tensor, drawn: np.ndarray) -> Tensor:
+        """Augment `(B, C, H, W) uint8` by the rows `(B, 5)` of `draw`."""
+        operations, parameters = self.plan(drawn)
         for turn in range(2):
             images = apply_operations(images, operations[:, turn], parameters[:, turn], self.fill)
         return images

@@ -1,7 +1,7 @@
 """Weak and strong views of whole batches of `uint8` images `(B, C, H, W)`, with a separate draw for each image.
 
 All random numbers of a batch are drawn first, as arrays; then a few tensor operations make the views on whatever device
-the images are on. Views stay `uint8`: `Normalise` turns them into the network's input.
+the images are on. Views stay `uint8`: `NormaliseImages` turns them into the network's input.
 """
 
 import numpy as np
@@ -11,18 +11,20 @@ from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from papi.data.dataset import ViewRecipe
 from papi.data.views.autoaugment import AutoAugment
+from papi.randomness import Draws
 
 _CROP_TRIES = 10
 
 
-class Views:
-    """Makes the views of a dataset by name: `weak`, `strong` or `plain` (untouched)."""
+class ImageViews:
+    """Makes the views of images by name: `weak`, `strong` or `plain` (untouched)."""
 
     def __init__(self, recipe: ViewRecipe) -> None:
         self.recipe = recipe
         self.policy = AutoAugment(recipe.policy) if recipe.policy else None
 
-    def __call__(self, name: str, images: Tensor, draws: np.random.Generator) -> Tensor:
+    def __call__(self, name: str, images: Tensor, draws: Draws, /) -> Tensor:
+        """The view `name` of `(B, C, H, W) uint8`."""
         if name == "plain":
             return images
         if self.recipe.resized_crop:
@@ -36,7 +38,7 @@ class Views:
         return cutout(images, self.recipe.cutout, draws) if self.recipe.cutout else images
 
 
-def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: np.random.Generator) -> Tensor:
+def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: Draws) -> Tensor:
     """Mirror, then crop from the reflected border: both are one look-up of source pixels."""
     if not recipe.flip and not recipe.crop_padding:
         return images
@@ -52,7 +54,7 @@ def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: np.random.Generator
     return pixels.view(count, channels, height, width)
 
 
-def _crop_positions(count: int, size: int, padding: int, draws: np.random.Generator) -> np.ndarray:
+def _crop_positions(count: int, size: int, padding: int, draws: Draws) -> np.ndarray:
     """For each image the source row (or column) of each target row: a random shift, reflected at the borders."""
     shift = draws.integers(-padding, padding + 1, count)
     position = np.abs(np.arange(size) + shift[:, None])
@@ -60,8 +62,8 @@ def _crop_positions(count: int, size: int, padding: int, draws: np.random.Genera
     return reflected
 
 
-def resized_crop(images: Tensor, size: int, draws: np.random.Generator) -> Tensor:
-    """A random part of each image, of 8 % to all of its area and sides of 3:4 to 4:3, brought to `size` pixels."""
+def resized_crop(images: Tensor, size: int, draws: Draws) -> Tensor:
+    """A random part of each image, with 8 to 100 % of its area and an aspect ratio of 3:4 to 4:3, resized to `size`."""
     count, channels, height, width = images.shape
     area = draws.uniform(0.08, 1, (count, _CROP_TRIES))
     aspect = np.exp(draws.uniform(np.log(3 / 4), np.log(4 / 3), (count, _CROP_TRIES)))
@@ -78,7 +80,7 @@ def resized_crop(images: Tensor, size: int, draws: np.random.Generator) -> Tenso
     return pixels.round().clamp(0, 255).to(torch.uint8)
 
 
-def cutout(images: Tensor, side: int, draws: np.random.Generator) -> Tensor:
+def cutout(images: Tensor, side: int, draws: Draws) -> Tensor:
     """Blacken one square per image, centred on any pixel and clipped at the border (DeVries & Taylor, 2017)."""
     count, _, height, width = images.shape
     hit = [
@@ -97,7 +99,7 @@ def _within(centre: np.ndarray, size: int, side: int) -> np.ndarray:
     return inside
 
 
-class Normalise:
+class NormaliseImages:
     """`uint8` pixels to the network's input: (x / 255 - mean) / std by channel, channels last in memory.
 
     Images stored larger than the network sees them (for resized crops) are brought to `size`, (height, width).
@@ -114,7 +116,8 @@ class Normalise:
         self.scale = torch.tensor([1 / (255 * s) for s in std], device=device)
         self.shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: Tensor, /) -> Tensor:
+        """`(B, C, H, W) float32` from `(B, C, H, W) uint8`."""
         if self.size is not None and images.shape[2:] != self.size:
             images = interpolate(images.float(), size=self.size, mode="bilinear", antialias=True)
         count, channels, height, width = images.shape

@@ -20,7 +20,7 @@ def train(data: Dataset, folder: Path, method: str) -> np.ndarray:
     assert data.labels is not None
     mask = generators.uniform(data.labels, len(data.class_names), 0.3, 0)
     config = RunConfig(data="toy", method=method, epochs=2, batch_size=20, threads=1, device="cpu")
-    list(run.fit(data, mask, config, RunFolder(folder)))
+    list(run.fit(data, mask, run.settings_for(config, data), RunFolder(folder)))
     return mask
 
 
@@ -37,7 +37,7 @@ def test_every_image_has_its_row(toy_dataset: Dataset, tmp_path: Path, method: s
     assert tuple(rows[0]) == COLUMNS
     assert [int(row["index"]) for row in rows] == list(range(96))
     assert sorted(int(row["second_look_rank"]) for row in rows) == list(range(1, 97))
-    confidence = RunFolder(tmp_path).read_arrays(tmp_path / "arrays.npz")["confidence"]
+    confidence = RunFolder(tmp_path).read_arrays().confidence
     for i, row in enumerate(rows):
         names = [toy_dataset.class_names[k] for k in np.flatnonzero(mask[i])]
         assert row["candidates"].split("|") == names
@@ -84,3 +84,23 @@ def test_runs_that_are_not_there_or_not_finished(toy_dataset: Dataset, tmp_path:
     (tmp_path / "arrays.npz").unlink()
     with pytest.raises(UserError, match="not finished"):
         labels(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--epochs", 3), "--fix"),
+        (("--data-dir", "there"), "--fix"),
+        (("--network", "a.b:c"), "--fix"),
+        (("--fix", "decisions.csv", "--out", "labels.csv"), "labels.csv"),
+        (("--fix", "decisions.csv", "--epochs", 0), "--epochs must be 1 or more"),
+    ],
+)
+def test_options_that_do_not_fit(
+    options: tuple[object, ...], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert papi_exit_code("labels", tmp_path, *options) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())

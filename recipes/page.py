@@ -1,20 +1,21 @@
-"""The generated parts of `docs/results.md`: between two marks for each suite. What people wrote around them stays."""
+"""The generated parts of a results page, between two marks for each suite. The text around them stays."""
 
 from pathlib import Path
 
 from papi.experiments import cells, figures, tables
 from papi.experiments.rendering import markdown
-from papi.experiments.rows import Result, Results
+from papi.experiments.results import Result, Results
 from papi.experiments.suites import Scale, Suite
 
 
 def marks(suite: Suite, scale: Scale) -> tuple[str, str]:
+    """The comments before and after the part of a suite."""
     name = f"papi bench {suite.name} --scale {scale}"
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
 def write(page: Path, suite: Suite, scale: Scale, results: Results) -> None:
-    """Put tables and figures into the page; a suite without marks comes at its end, under its title."""
+    """Write the tables and figures of a suite into the page; without marks they go to the end, under their title."""
     begin, end = marks(suite, scale)
     text = page.read_text() if page.exists() else "# Results\n"
     if begin not in text or end not in text:
@@ -27,7 +28,7 @@ def write(page: Path, suite: Suite, scale: Scale, results: Results) -> None:
 
 
 def _origin(suite: Suite, scale: Scale, results: Results) -> str:
-    """The command, how much of it is done, and what the runs were made with."""
+    """The command, how many of its runs are finished, and what they were made with."""
     keys = {cells.key(config) for config in suite.cells()}
     done = [results[key] for key in keys if key in results]
     told = f"`papi bench {suite.name} --scale {scale}`: {len(done)} of {len(keys)} runs are finished. {tables.RULE}"
@@ -38,18 +39,19 @@ def _made(done: list[Result]) -> str:
     if not done:
         return ""
     hours = sum(run.values.get("cpu_seconds", run.values["seconds"]) for run in done) / 3600
-    versions = {f"{name} {value}" for run in done for name, value in run.made["versions"].items()}
-    commits = {run.made["commit"] for run in done if "commit" in run.made}
-    dates = {run.made["date"] for run in done if "date" in run.made}
+    versions = {f"{name} {value}" for run in done for name, value in run.made.versions.items()}
+    commits = {run.made.commit for run in done if run.made.commit}
+    dates = {run.made.date for run in done}
     facts = [f"{hours:.1f} hours of training", ", ".join(sorted(versions))]
-    facts += [f"threads: {', '.join(sorted({str(run.made['threads']) for run in done}))}"]
+    threads = {str(run.made.threads) for run in done if run.made.threads}
+    facts += [f"threads: {', '.join(sorted(threads))}"] if threads else []
     facts += [f"commit {', '.join(sorted(commits))}"] if commits else []
-    facts += [" to ".join(sorted({min(dates), max(dates)}))] if dates else []
+    facts += [" to ".join(sorted({min(dates), max(dates)}))]
     return f" Made with: {'; '.join(facts)}."
 
 
 def _tables(suite: Suite, scale: Scale, results: Results) -> list[str]:
-    """Overviews in sight; what stands behind them folded."""
+    """The overviews, then the tables behind them in a part that readers can unfold."""
     made = [markdown(sheet) for sheet in tables.sheets(suite, results, detailed=False)]
     if scale == "paper" or suite.costs:
         return made
@@ -59,11 +61,9 @@ def _tables(suite: Suite, scale: Scale, results: Results) -> list[str]:
 
 
 def _pictures(page: Path, suite: Suite, results: Results) -> list[str]:
-    links = []
-    for figure in suite.figures:
-        drawing = figures.draw(figure, results)
-        if drawing is not None:
-            path = Path("results") / f"{suite.name}-{figure.name}.svg"
-            figures.save(drawing, page.parent / path)
-            links.append(f"![{figure.title}]({path.as_posix()})\n\n{figure.title}: mean and range over seeds.\n")
-    return links
+    """A link to each figure; the files go into `results/` beside the page."""
+    saved = figures.save_all(suite, results, page.parent / "results")
+    return [
+        f"![{figure.title}](results/{file.name})\n\n{figure.title}: mean and range over seeds.\n"
+        for figure, file in saved
+    ]

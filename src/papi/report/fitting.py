@@ -1,0 +1,93 @@
+"""Which arrays of a finished run fit its samples. An array that does not is left out, with a sentence that says so."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from papi.runs.schema import Arrays
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where the network places some of the test samples, and the prototypes, in its embedding space."""
+
+    vectors: np.ndarray  # (E, d) float
+    index: np.ndarray  # (E,) int: which test samples they are
+    prototypes: np.ndarray  # (K, d) float, or (0, d) where there are none
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a finished run kept of its samples, as far as it fits them."""
+
+    confidence: np.ndarray | None = None  # (N, K) float
+    second_opinion: np.ndarray | None = None  # (N,) float
+    test_probabilities: np.ndarray | None = None  # (M, K) float
+    points: Points | None = None
+
+
+def fit(
+    arrays: Arrays, candidates: np.ndarray | None, classes: int, test_samples: int | None
+) -> tuple[Kept, list[str]]:
+    """Return the arrays that fit, and a sentence for each that does not.
+
+    `candidates` are the sets `(N, K)` of the training samples. `test_samples` is None if their number is not known.
+    """
+    problems: list[str] = []
+    confidence, opinion = _of_training(arrays, candidates, problems)
+    probabilities = arrays.test_probabilities
+    if probabilities is not None and not _are_probabilities(probabilities, test_samples, classes):
+        problems.append(
+            "The test results in arrays.npz do not fit the test images: confusions, calibration and the map of images "
+            "are left out."
+        )
+        probabilities = None
+    points = None if probabilities is None else _points(arrays, len(probabilities), classes, problems)
+    return Kept(confidence, opinion, probabilities, points), problems
+
+
+def _of_training(
+    arrays: Arrays, candidates: np.ndarray | None, problems: list[str]
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The confidence and the second opinion, which mean nothing without the candidate sets."""
+    if candidates is None:
+        return None, None
+    confidence, opinion = arrays.confidence, arrays.second_opinion
+    if confidence.shape != candidates.shape:
+        problems.append(
+            f"The confidence in arrays.npz is {confidence.shape} and the candidate sets are {candidates.shape}: they "
+            "do not belong together, so resolved labels are left out."
+        )
+        return None, None
+    if opinion is not None and not (opinion.shape == (len(candidates),) and opinion.dtype.kind == "f"):
+        problems.append("The second opinions in arrays.npz do not fit the images, which are ranked without them.")
+        opinion = None
+    return confidence, opinion
+
+
+def _are_probabilities(values: np.ndarray, samples: int | None, classes: int) -> bool:
+    if values.ndim != 2 or values.dtype.kind != "f" or not len(values) or values.shape[1] != classes:
+        return False
+    return samples in (None, len(values)) and bool(np.isfinite(values).all() and (values >= 0).all())
+
+
+def _points(arrays: Arrays, tests: int, classes: int, problems: list[str]) -> Points | None:
+    vectors, index = arrays.embedding, arrays.embedding_index
+    if vectors is None or index is None:
+        return None
+    fits = _are_vectors(vectors) and index.shape == (len(vectors),) and index.dtype.kind in "iu"
+    if not fits or not ((index >= 0) & (index < tests)).all():
+        problems.append("The embedding in arrays.npz does not fit the test images: the map of images is left out.")
+        return None
+    none = np.empty((0, vectors.shape[1]), vectors.dtype)
+    prototypes = none if arrays.prototypes is None else arrays.prototypes
+    if arrays.prototypes is not None and not (
+        _are_vectors(prototypes) and prototypes.shape == (classes, vectors.shape[1])
+    ):
+        problems.append("The prototypes in arrays.npz do not fit the embedding: the map of images is without them.")
+        prototypes = none
+    return Points(vectors, index, prototypes)
+
+
+def _are_vectors(values: np.ndarray) -> bool:
+    return values.ndim == 2 and values.dtype.kind == "f" and bool(values.size and np.isfinite(values).all())

@@ -1,0 +1,110 @@
+"""A run as the report sees it: everything that could be read in its folder, and a sentence on whatever could not."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from papi.config import RunConfig, Select
+from papi.data.dataset import Dataset
+from papi.report.fitting import Kept
+from papi.report.measures import Measure, last
+from papi.runs.identity import identity_hash
+from papi.runs.labels import Resolved, candidate_shares, resolve
+from papi.runs.schema import EpochRow, Record, Summary
+
+
+@dataclass
+class Run:
+    """What is known of a run. Missing parts are None or empty, and `problems` says why."""
+
+    path: Path
+    record: Record | None = None
+    config: RunConfig | None = None  # also None if the settings are of another version of PaPi
+    rows: tuple[EpochRow, ...] = ()
+    finished: bool = False
+    summary: Summary | None = None
+    candidates: np.ndarray | None = None  # (N, K) bool
+    kept: Kept = field(default_factory=Kept)
+    dataset: Dataset | None = None  # what the run was trained on; None if the data are gone
+    class_names: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.path.resolve().name
+
+    @property
+    def identity(self) -> str:
+        """The key of the decisions that a browser stores: the same for the same run, wherever its folder is."""
+        return identity_hash({"path": str(self.path.resolve())} if self.record is None else self.record.identity)
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self._setting("method") or ("unknown method" if self.summary is None else self.summary.method)
+
+    @property
+    def data(self) -> str:
+        """The data as the settings name them: a known dataset or a path. Empty if not known."""
+        return self._setting("data")
+
+    @property
+    def data_name(self) -> str:
+        """The name of the dataset, without the path to it."""
+        found = (self.data or "unknown data") if self.summary is None else self.summary.dataset
+        return found.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+    @property
+    def epochs(self) -> int | None:
+        """The number of epochs that the run was to have."""
+        if self.config is not None:
+            return self.config.epochs
+        return None if self.summary is None else self.summary.epochs
+
+    @property
+    def select(self) -> Select:
+        """The rule by which the run picked the epoch whose model it keeps."""
+        if self.config is not None:
+            return self.config.select
+        return "last" if self.summary is None else self.summary.select
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """True labels of the training images, if they are known."""
+        return None if self.dataset is None else self.dataset.labels
+
+    @property
+    def test_labels(self) -> np.ndarray | None:
+        """True labels of the test images, if there are any."""
+        return None if self.dataset is None else self.dataset.test_labels
+
+    @cached_property
+    def shares(self) -> np.ndarray | None:
+        """Final confidence within each candidate set, `(N, K)`."""
+        if self.candidates is None or self.kept.confidence is None:
+            return None
+        return candidate_shares(self.candidates, self.kept.confidence)
+
+    @cached_property
+    def resolved(self) -> Resolved | None:
+        """What became of the candidates of each training image."""
+        if self.candidates is None or self.kept.confidence is None:
+            return None
+        return resolve(self.candidates, self.kept.confidence, self.kept.second_opinion)
+
+    def last(self, measure: Measure) -> float | None:
+        """Return the value of the last epoch that has one."""
+        return last(self.rows, measure)
+
+    def class_name(self, k: int) -> str:
+        """Return the name of a class, or its number if it has none."""
+        return self.class_names[k] if 0 <= k < len(self.class_names) else f"class {k}"
+
+    def _setting(self, name: str) -> str:
+        """A setting that is a text. Settings of another version of PaPi are no `config`, but have names, too."""
+        values = {} if self.record is None else self.record.config or self.record.identity
+        found = values.get(name)
+        return found if isinstance(found, str) else ""

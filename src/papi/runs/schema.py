@@ -1,0 +1,320 @@
+"""What stands in the files of a run, as typed records: metrics.jsonl, summary.json, config.json and the arrays.
+
+This is the one place that knows the names on disk. A record reads what earlier versions wrote: what they did not
+measure yet is `None`. What does not fit raises `ValueError` with the reason; `papi.runs.folder` names the file.
+"""
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from papi.config import (
+    CandidatesConfig,
+    CheckpointConfig,
+    OptimConfig,
+    RunConfig,
+    Select,
+    Values,
+    from_dict,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochRow:
+    """One line of metrics.jsonl: an epoch, counted from zero. `None` is what could not be measured."""
+
+    epoch: int
+    loss: float
+    seconds: float  # since the run began, over all its parts
+    learning_rate: float | None = None
+    images_per_second: float | None = None
+    cpu_seconds: float | None = None  # that the processors spent on the steps of this epoch
+    train_accuracy: float | None = None  # of the linear classifier on the training batches, among the candidates
+    mean_confidence: float | None = None
+    disambiguation_accuracy: float | None = None  # share of training labels resolved to the true one
+    test_accuracy: float | None = None
+    prototype_accuracy: float | None = None  # of the prototypical classifier on the test samples
+    calibration_error: float | None = None
+    covering_rate: float | None = None  # this and the next two: on samples held out, by their candidates alone
+    approximated_accuracy: float | None = None
+    candidate_likelihood: float | None = None
+    intra_similarity: float | None = None  # mean cosine within classes, on the test samples
+    inter_similarity: float | None = None
+    linear_only_right: float | None = None  # samples in a batch that only one of the two classifiers gets right
+    linear_only_right_std: float | None = None
+    prototype_only_right: float | None = None
+    prototype_only_right_std: float | None = None
+    linear_only_right_in_candidates: float | None = None
+    linear_only_right_in_candidates_std: float | None = None
+    prototype_only_right_in_candidates: float | None = None
+    prototype_only_right_in_candidates_std: float | None = None
+    logs: Mapping[str, float] = field(default_factory=dict)  # terms of the loss, and what else a method logs
+
+    def to_json(self) -> Values:
+        """Flat, without what was not measured."""
+        own = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "logs"}
+        return {name: value for name, value in own.items() if value is not None} | dict(self.logs)
+
+    @classmethod
+    def from_json(cls, values: object) -> "EpochRow":
+        """The inverse of `to_json`. A name that is none of the fields is a log, if it has a number."""
+        read = _object(values, "a row")
+        fields = {each.name for each in dataclasses.fields(cls)} - {"logs"}
+        logs = {name: value for name, value in read.items() if name not in fields and _is_number(value)}
+        own = {name: value for name, value in read.items() if name in fields}
+        return _record(cls, own | {"logs": logs}, "a row")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """summary.json: what a finished run gave. Its accuracy is that of the epoch picked without true labels."""
+
+    method: str
+    dataset: str
+    seconds: float
+    epochs: int
+    network: str | None = None
+    seed: int | None = None
+    flip_rate: float | None = None
+    mean_candidates: float | None = None
+    singletons: float | None = None  # share of sets with one candidate, and with all of them
+    full_sets: float | None = None
+    true_label_present: float | None = None
+    select: Select = "last"
+    picked_epoch: int | None = None
+    test_accuracy: float | None = None
+    prototype_accuracy: float | None = None
+    covering_rate: float | None = None
+    approximated_accuracy: float | None = None
+    candidate_likelihood: float | None = None
+    calibration_error: float | None = None
+    uncalibrated_error: float | None = None
+    test_accuracy_last: float | None = None
+    test_accuracy_best: float | None = None  # chosen on the test images: for comparison alone
+    test_accuracy_last10: float | None = None
+    training_images: int | None = None
+    held_out_images: int | None = None
+    cpu_seconds: float | None = None
+    images_per_second: float | None = None
+    temperature: float = 1.0
+    ambiguous_images: int | None = None
+    ambiguous_resolved: int | None = None  # to the true label
+    disambiguation_accuracy: float | None = None
+    peak_memory: int | None = None  # bytes
+
+    def to_json(self) -> Values:
+        """Every field by name."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: object) -> "Summary":
+        """The inverse of `to_json`."""
+        return _record(cls, values, "a summary")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParentRecord:
+    """The finished run from which another one started."""
+
+    folder: str
+    model: str  # SHA-256 of its model.safetensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """config.json: what a run is, and what it was begun with."""
+
+    config: Values  # the settings, as `papi.config.to_dict` gives them
+    identity: Values  # all that decides the result
+    classes: tuple[str, ...] = ()
+    parent: ParentRecord | None = None
+    candidates: Mapping[str, float] = field(default_factory=dict)  # statistics of the sets
+    threads: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    commit: str | None = None
+    command: tuple[str, ...] = ()
+
+    @property
+    def run_config(self) -> RunConfig:
+        """The settings of the run, to be completed once more."""
+        if not self.config:
+            raise ValueError("it does not have all settings")
+        try:
+            config = from_dict(self.config)
+        except (TypeError, AttributeError) as error:  # an unknown name: PaPi of another version
+            raise ValueError(f"its settings are of another version of PaPi ({error})") from error
+        _require_types(config)
+        return config
+
+    @property
+    def data_hash(self) -> str | None:
+        """The hash of its data; None where it cannot tell, as a child's has its parent's confidence in it."""
+        return None if self.parent is not None else self.identity.get("data_hash")
+
+    def to_json(self) -> Values:
+        """Every field by name; a parent only where there is one."""
+        values = dataclasses.asdict(self)
+        return values if self.parent is not None else {name: each for name, each in values.items() if name != "parent"}
+
+    @classmethod
+    def from_json(cls, values: object) -> "Record":
+        """The inverse of `to_json`."""
+        read = _object(values, "the record of a run")
+        for name in ("config", "identity", "candidates", "versions"):
+            if not isinstance(read.get(name, {}), dict):
+                raise ValueError(f"{name} is no JSON object")
+        if not read.get("identity"):
+            raise ValueError("no settings in it")
+        for name in ("classes", "command"):
+            listed = read.get(name) or []
+            if not isinstance(listed, list | tuple):
+                raise ValueError(f"{name} is no list")
+            read[name] = tuple(map(str, listed))
+        if read.get("parent") is not None:
+            read["parent"] = _record(ParentRecord, read["parent"], "a parent")
+        return _record(cls, {"config": {}} | read, "the record of a run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrays:
+    """arrays.npz: what a finished run keeps of N training and M test samples, for labels and pictures."""
+
+    confidence: np.ndarray  # (N, K)
+    second_opinion: np.ndarray | None = None  # (N,) what the trained network thinks of the resolved label
+    linear_label: np.ndarray | None = None  # (N,) int64: the candidate that each classifier prefers
+    prototype_label: np.ndarray | None = None
+    held_out: np.ndarray | None = None  # (H,) int64: training samples that were not trained on
+    test_probabilities: np.ndarray | None = None  # (M, K)
+    embedding: np.ndarray | None = None  # (E, d) unit vectors of some test samples
+    embedding_index: np.ndarray | None = None  # (E,) int64: which those are
+    prototypes: np.ndarray | None = None  # (K, d)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Those that there are, by name."""
+        return _known_arrays(self)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Arrays":
+        """The inverse of `to_arrays`."""
+        return _arrays(cls, arrays, table="confidence", kinds="f")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sets:
+    """candidates.npz: the candidate sets of N training samples, and where those come from."""
+
+    candidates: np.ndarray  # (N, K) bool
+    file_names: np.ndarray | None = None  # (N,) text
+    rows: np.ndarray | None = None  # (N,) int64, in what was read
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Those that there are, by name."""
+        return _known_arrays(self)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Sets":
+        """The inverse of `to_arrays`."""
+        return _arrays(cls, arrays, table="candidates", kinds="b")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """metrics.jsonl as it is: the rows that can be read, and what is wrong with it."""
+
+    rows: tuple[EpochRow, ...]
+    half: bool  # it ends in half a line, as a kill in the middle of a write leaves it
+    problem: str | None = None  # of the first line that cannot be read; the rows before it are there
+
+    @classmethod
+    def from_text(cls, text: str) -> "Rows":
+        """Read as far as it goes."""
+        *lines, last = text.split("\n")
+        rows: list[EpochRow] = []
+        for number, line in enumerate(lines, 1):
+            try:
+                rows.append(EpochRow.from_json(json.loads(line)))
+            except (ValueError, RecursionError) as error:
+                return cls(tuple(rows), bool(last), f"line {number}: {error}")
+        return cls(tuple(rows), bool(last))
+
+
+def _object(values: object, what: str) -> Values:
+    if not isinstance(values, dict):
+        raise ValueError(f"{what} is a JSON object, and this is none")
+    return dict(values)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or _is_whole(value)
+
+
+def _is_whole(value: object) -> bool:
+    """An integer that arrays can hold. JSON knows larger ones, which overflow wherever they are used."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+
+
+def _record(kind: type[T], values: object, what: str) -> T:
+    """A dataclass from a JSON object. Names it does not know are of a later version, and left out."""
+    hints = typing.get_type_hints(kind)
+    read = {name: value for name, value in _object(values, what).items() if name in hints}
+    for each in dataclasses.fields(kind):  # type: ignore[arg-type]
+        required = each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+        if required and each.name not in read:
+            raise ValueError(f"{what} needs {each.name}")
+    for name, value in read.items():
+        if not _suits(value, hints[name]):
+            raise ValueError(f"{name} is {value!r}, which does not fit")
+    return kind(**read)
+
+
+def _require_types(config: RunConfig | CandidatesConfig | OptimConfig | CheckpointConfig) -> None:
+    """Stop at a setting of the wrong type: JSON may hold anything, and a dataclass takes it."""
+    hints = typing.get_type_hints(type(config))
+    for each in dataclasses.fields(config):
+        value = getattr(config, each.name)
+        if isinstance(value, CandidatesConfig | OptimConfig | CheckpointConfig):
+            _require_types(value)
+        elif not _suits(value, hints[each.name]):
+            raise ValueError(f"{each.name} is {value!r}, which does not fit")
+
+
+def _suits(value: object, hint: object) -> bool:
+    """Whether a value is of a type that a record names."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_suits(value, each) for each in parts)
+    if origin is typing.Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_suits(each, parts[0]) for each in value)
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(_suits(each, parts[1]) for each in value.values())
+    if hint is float:
+        return _is_number(value)
+    if hint is int:
+        return _is_whole(value)
+    return hint is typing.Any or (isinstance(hint, type) and isinstance(value, hint))
+
+
+def _known_arrays(record: Arrays | Sets) -> dict[str, np.ndarray]:
+    values = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _arrays(kind: type[T], arrays: Mapping[str, np.ndarray], table: str, kinds: str) -> T:
+    """A record of arrays, of which one must be there: a table `(N, K)` with numbers of one of NumPy's `kinds`."""
+    names = {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if table not in arrays:
+        raise ValueError(f"it has no array {table}")
+    found = arrays[table]
+    if found.ndim != 2 or not found.size or found.dtype.kind not in kinds:
+        raise ValueError(f"its array {table} has the shape {found.shape} and the type {found.dtype}")
+    return kind(**{name: value for name, value in arrays.items() if name in names})

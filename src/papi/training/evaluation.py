@@ -1,0 +1,54 @@
+"""What a network says about samples: one pure function, for training, inference and export alike."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from papi import distributed
+from papi.data.views.base import Normalise
+from papi.methods.state import Prototypes
+from papi.networks import Network
+
+EVALUATION_BATCH = 1000
+
+
+class Evaluation(NamedTuple):
+    """What the network says about samples, in evaluation mode, on the CPU."""
+
+    logits: Tensor  # (N, K) float32 of the linear classifier
+    embedding: Tensor  # (N, d) unit vectors
+    prototype_scores: Tensor | None  # (N, K) similarities; None without prototypes
+
+    @property
+    def probabilities(self) -> Tensor:
+        """`(N, K)` of the linear classifier."""
+        return self.logits.softmax(1)
+
+    def calibrated(self, temperature: float) -> Tensor:
+        """Probabilities `(N, K)` at a temperature: above 1, a model that is too sure of itself becomes more modest."""
+        return (self.logits / temperature).softmax(1)
+
+
+@torch.inference_mode()
+def evaluate(
+    network: Network, samples: Tensor, normalise: Normalise, prototypes: Prototypes | None = None
+) -> Evaluation:
+    """Pass over samples, images `(N, C, H, W) uint8` or features `(N, d)`. The network's state stays as it is.
+
+    Of several processes, each takes a part; all get the whole.
+    """
+    part = distributed.split(len(samples))
+    was_training = network.training
+    network.eval()
+    logits, embeddings = [], []
+    for some in torch.split(samples[part.own], EVALUATION_BATCH):
+        output = network(normalise(some))
+        logits.append(output.logits.float().cpu())
+        embeddings.append(network.project(output.features).cpu())
+    network.train(was_training)
+    embedding = part.gather(torch.cat(embeddings))
+    # Before a class is seen its prototype is zero and every score ties: there is nothing to report yet.
+    seen = prototypes is not None and bool((prototypes.value != 0).any())
+    scores = embedding @ prototypes.value.cpu().T if prototypes is not None and seen else None
+    return Evaluation(part.gather(torch.cat(logits)), embedding, scores)

@@ -1,0 +1,54 @@
+"""Settings are measured on images that the run neither trains nor is tested on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import cyclopts
+import numpy as np
+import pytest
+from recipes.validate import with_other_images
+
+from papi.data.dataset import Dataset
+from papi.experiments.results import read_run
+from published_files import write_fashion
+from recipes import validate
+
+
+def as_sets(images: np.ndarray) -> set[bytes]:
+    return {image.tobytes() for image in images}
+
+
+@pytest.mark.parametrize("limit", [3, 30, 60])
+def test_measured_images_are_unused_training_images(toy_dataset: Dataset, limit: int) -> None:
+    published = replace(
+        toy_dataset, samples=np.random.default_rng(0).integers(0, 256, toy_dataset.samples.shape, np.uint8)
+    )
+    dataset = published.limited(limit)
+    measured = with_other_images(dataset, published)
+    assert measured.test_samples is not None
+    assert measured.test_labels is not None
+    assert published.test_samples is not None
+    assert not as_sets(measured.test_samples) & as_sets(dataset.samples)
+    assert not as_sets(measured.test_samples) & as_sets(published.test_samples)
+    assert as_sets(measured.test_samples) <= as_sets(published.samples)
+    assert set(measured.test_labels) == set(range(len(published.class_names)))
+    np.testing.assert_array_equal(measured.samples, dataset.samples)
+
+
+def test_something_must_be_left_to_measure_on(toy_dataset: Dataset) -> None:
+    with pytest.raises(SystemExit, match="--limit"):
+        with_other_images(toy_dataset, toy_dataset)
+
+
+def test_a_run_takes_the_options_of_papi_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_fashion(tmp_path / "data" / "fashion-mnist", train=60, test=10)
+    options = "--data fashion-mnist --limit 30 --network small --method proden --epochs 1 --batch-size 10 --threads 1"
+    where = ["--data-dir", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--data.test-share", "0.5"]
+    app = cyclopts.App(result_action="return_value")
+    app.default(validate.main)
+    app([*options.split(), *where])
+    assert "not test images" in capsys.readouterr().out
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["training_images"] == 30
+    assert read_run(tmp_path / "run") is None, "it must never be taken for a result"
