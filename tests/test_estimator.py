@@ -2,17 +2,20 @@
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sklearn
+import torch
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import Tensor, nn
 
 import papi
 from papi import PartialLabelClassifier
@@ -20,6 +23,8 @@ from papi import train as run
 from papi.config import RunConfig
 from papi.data.dataset import Dataset
 from papi.data.own.image_folder import own_recipe
+from papi.errors import UserError
+from papi.runs.folder import RunFolder
 from papi.training.metrics import criteria
 
 QUICK = PartialLabelClassifier("proden", epochs=5, batch_size=32, device="cpu")
@@ -253,3 +258,68 @@ def test_progress_is_told_when_asked(capsys: pytest.CaptureFixture[str]) -> None
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["epoch 1", "epoch 2"]
     assert "covering rate" in lines[0]
+
+
+class Tiny(nn.Module):
+    """Three features to four, with a bias that shows whether it was trained."""
+
+    def __init__(self, input_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(input_shape[0], 4)
+
+    def forward(self, batch: Tensor) -> Tensor:
+        return self.layer(batch).relu()
+
+
+class TestOwnNetwork:
+    def test_a_factory(self) -> None:
+        X, _, sets = table()
+        classifier = clone(QUICK).set_params(network=Tiny).fit(X, sets)
+        assert classifier.predict_proba(X).shape == (len(X), 3)
+        assert isinstance(classifier._model.network.encoder, Tiny)
+
+    def test_a_module_stays_as_it_was(self) -> None:
+        """Every fit trains a copy, so that two fits give the same."""
+        X, _, sets = table()
+        torch.manual_seed(3)
+        module = Tiny((3,))
+        before = {name: value.clone() for name, value in module.state_dict().items()}
+        classifier = PartialLabelClassifier("proden", network=module, epochs=1, random_state=0)
+        first, second = (classifier.fit(X, sets).predict_proba(X) for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+        assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+        assert not torch.equal(classifier._model.network.encoder.layer.weight, module.layer.weight)
+
+    def test_a_module_is_pickled_with_the_classifier(self) -> None:
+        X, _, sets = table()
+        classifier = PartialLabelClassifier("proden", network=Tiny((3,)), epochs=1).fit(X, sets)
+        again = pickle.loads(pickle.dumps(classifier))
+        np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
+
+    def test_a_name(self) -> None:
+        X, _, sets = table()
+        named = PartialLabelClassifier("cc", network=f"{__name__}:Tiny", epochs=1).fit(X, sets)
+        itself = PartialLabelClassifier("cc", network=Tiny, epochs=1).fit(X, sets)
+        np.testing.assert_array_equal(named.predict_proba(X), itself.predict_proba(X))
+
+    @pytest.mark.parametrize(
+        ("network", "says"),
+        [
+            ("mpl", "did you mean 'mlp'"),
+            ("nowhere:network", "cannot be imported"),
+            (lambda shape: nn.Conv2d(1, 1, 1), "<lambda>"),
+            (lambda shape: "no module", "returns str"),
+        ],
+    )
+    def test_one_that_does_not_fit(self, network: Any, says: str) -> None:
+        X, _, sets = table()
+        with pytest.raises(ValueError, match=says):
+            PartialLabelClassifier("cc", network=network, epochs=1).fit(X, sets)
+
+    def test_a_folder_wants_a_network_that_can_be_built_again(self, toy_dataset: Dataset, tmp_path: Path) -> None:
+        sets = np.ones((96, 4), bool)
+        sets[:48, 0] = False
+        settings = run.settings_for(RunConfig(method="cc", epochs=1, device="cpu"), toy_dataset)
+        with pytest.raises(UserError, match="could not be built again"):
+            list(run.fit(toy_dataset, sets, settings, RunFolder(tmp_path / "run"), network=lambda shape: nn.Flatten()))
+        assert not (tmp_path / "run").exists()

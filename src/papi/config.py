@@ -34,7 +34,7 @@ class CandidatesConfig:
     """How candidate sets come about: from a file, with the data, or made from true labels."""
 
     flip_rate: float = 0.5
-    """Chance of each wrong label to be among the candidates, in [0, 1)."""
+    """Probability that a wrong label is a candidate, in [0, 1)."""
     seed: int | None = None
     """Seed of the candidate sets. [default: the run's seed]"""
     file: Path | None = None
@@ -46,11 +46,11 @@ class CandidatesConfig:
     matrix: str | None = None
     """class-dependent: 01, 02, 03, 04, pair, or a csv or npy file with K rows of K probabilities."""
     noise_rate: float = 0.2
-    """noisy: chance of the true label to be missing, in [0, 1]."""
+    """noisy: probability that the true label is missing, in [0, 1]."""
     annotator: str = "small"
-    """instance-dependent: the network that is trained on the true labels and then asked what it would confuse."""
+    """instance-dependent: network trained on the true labels; its confusions become candidates."""
     annotator_epochs: int = 12
-    """instance-dependent: how long the annotator is trained."""
+    """instance-dependent: epochs for which the annotator is trained."""
     rule: Literal["released", "paper"] = "released"
     """instance-dependent: rate x K x s up to 1, as in the released code, or s / max s, as in the paper."""
     instance_rate: float = 0.4
@@ -58,7 +58,7 @@ class CandidatesConfig:
     votes: str = "union"
     """How votes become candidate sets: union, at-least-N, or vaguest (the annotator who names most)."""
     weigh_votes: bool = False
-    """Let votes decide how likely each candidate is at the start."""
+    """Use the votes as initial confidence in the candidates."""
     allow_missing_truth: bool = False
     """Accept rows of your file whose true label is not among their candidates."""
 
@@ -89,19 +89,19 @@ class OptimConfig:
     """The optimizer and the course of the learning rate."""
 
     optimizer: Optimizer | None = None
-    """Which optimizer. [default: from the preset]"""
+    """The optimizer. [default: from the preset]"""
     lr: float | None = None
-    """Learning rate at its highest. [default: from the preset]"""
+    """Peak learning rate. [default: from the preset]"""
     momentum: float | None = None
     """Momentum of SGD. [default: from the preset]"""
     nesterov: bool | None = None
-    """Nesterov's form of momentum. [default: from the preset]"""
+    """Use Nesterov momentum. [default: from the preset]"""
     weight_decay: float | None = None
     """Weight decay. [default: from the preset]"""
     decay: Decay | None = None
     """What decays: all parameters, or only weight matrices (not biases and batch-norm). [default: from the preset]"""
     schedule: Schedule | None = None
-    """Course of the learning rate over the run. [default: from the preset]"""
+    """Learning-rate schedule. [default: from the preset]"""
 
     def __post_init__(self) -> None:
         for name in ("lr", "weight_decay"):
@@ -142,39 +142,42 @@ class RunConfig:
     data: str = "fashion-mini"
     """A dataset by name (see `papi datasets`), or your own: a folder of images, or a file .npz, .csv, .mat …"""
     data_dir: Path = Path("data")
-    """Folder in which datasets lie."""
+    """Folder of the datasets."""
     data_size: int | None = None
-    """Side in pixels to which your images are brought. [default: theirs if they share a small one, else 64]"""
+    """Height and width in pixels to which your images are resized.
+    [default: their own if all share a small one, else 64]"""
     data_split: Literal["train", "test"] = "train"
     """The published split of a known dataset to train on."""
     data_test_share: float = 0.2
-    """Share to hold out for testing where there are true labels but no test images, in [0, 1)."""
+    """Share held out for testing if there are true labels but no test images, in [0, 1)."""
     data_holdout: float | None = None
-    """Share not to train on, to judge every epoch by its candidate sets alone. [default: 0; 0.1 with --select]"""
+    """Share of the training samples to hold out, to judge every epoch by candidate sets alone.
+    [default: 0; 0.1 with --select]"""
     limit: int | None = None
-    """Train on so many images only, the same number of each class. [default: all]"""
+    """Train on this many images only, equally many of each class. [default: all]"""
     candidates: CandidatesConfig = field(default_factory=CandidatesConfig)
     method: str = "papi"
     """A method by name (see `papi methods`), or `package.module:Class` for one of your own."""
     option: tuple[str, ...] = ()
     """A setting of the method as KEY=VALUE, repeatable; `papi methods NAME` lists them."""
     network: str | None = None
-    """Network: small, resnet18, wide-resnet, or mlp for feature tables. [default: from the preset]"""
+    """Network: small, resnet18, wide-resnet, mlp for feature tables, or `package.module:factory` for one of your own.
+    [default: from the preset]"""
     preset: str = "quick"
     """Where unset values come from: quick (minutes on a CPU) or paper (the released settings)."""
     epochs: int | None = None
     """Passes over the training images. [default: from the preset]"""
     batch_size: int | None = None
-    """Images in a step. [default: from the preset]"""
+    """Images per step. [default: from the preset]"""
     drop_last: bool | None = None
-    """Leave out the smaller batch at the end of an epoch. [default: from the preset]"""
+    """Drop the last, smaller batch of an epoch. [default: from the preset]"""
     optim: OptimConfig = field(default_factory=OptimConfig)
     select: Select = "last"
-    """Which epoch's model to keep: the last, or the best by candidate sets held out. No true label is looked at."""
+    """Which epoch's model to keep: the last, or the best on held-out candidate sets. True labels are not used."""
     calibrate: bool = False
-    """Fit a temperature on candidate sets, held out if any are, so that probabilities are neither too high nor low."""
+    """Fit a temperature on candidate sets (held-out ones if there are any), so that probabilities match accuracy."""
     precision: Precision = "fp32"
-    """In what the network computes; bf16 and fp16 are faster on GPUs. What a method remembers is in float32 always."""
+    """Number format of the network; bf16 and fp16 are faster on GPUs. A method's own state is always float32."""
     compile: bool = False
     """Compile the encoder before the first step (torch.compile): minutes at the start, for long runs on GPUs."""
     seed: int = 0
@@ -182,7 +185,7 @@ class RunConfig:
     threads: int | None = None
     """CPU threads. [default: all cores]"""
     device: str = "auto"
-    """cpu, cuda, cuda:1 …; auto takes a GPU if there is one."""
+    """cpu, cuda, cuda:1 …; auto uses a GPU if there is one."""
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ from papi.setup.build import build_loader, build_method, card_of
 from papi.setup.data import candidate_sets, load_dataset
 from papi.setup.settings import complete
 from papi.training import engine
-from papi.training.devices import find_device, half_precision, peak_memory, require_compiler
+from papi.training.devices import find_device, half_precision, peak_memory, require_compiler, require_system
 from papi.training.engine import EpochEnded, Snapshot, Stepped
 from papi.training.evaluation import Evaluation
 from papi.training.evaluator import Evaluator
@@ -118,6 +118,7 @@ def train(
     `progress` hears of what takes its time before training: decoding images, training an annotator. Under `torchrun`
     all processes do this together; the first alone touches the folder.
     """
+    require_system()
     folder = RunFolder(path)
     with distributed.joined(find_device(config.device)), _owned(folder):
         _set_threads(config.threads, folder)  # an annotator's answers depend on it, too
@@ -144,6 +145,7 @@ def fit(
     Weights start from those of `parent`, if there is one, else at random. A `network` takes the place of the one that
     the settings name.
     """
+    require_system()
     if folder is not None and network is not None and reference(network) is None:
         raise UserError(
             f"the network {title(network)} could not be built again from a run folder: put its factory into a module "
@@ -180,7 +182,7 @@ def train_on(
     record = finished.read_record()
     if record is None or not finished.arrays_file.exists():
         raise UserError(f"{path} holds no finished run: give a folder in which `papi train` has ended.")
-    config = record.run_config
+    config = finished.read_run_config()
     if network is None and needs_import(config.network or ""):
         raise UserError(f"{path} was trained with the network {config.network}: name it once more with --network.")
     config = replace(config, data_dir=data_dir or config.data_dir, network=network or config.network)

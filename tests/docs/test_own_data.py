@@ -12,7 +12,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 
 def test_from_an_empty_folder_to_resolved_labels(tmp_path: Path, cache: Path) -> None:
     blocks = re.findall(r"```(python|console)\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    commands = 0
     # `papi` and `python` are those the tests run with, wherever they are installed.
     shims = tmp_path / "bin"
     shims.mkdir()
@@ -34,8 +33,6 @@ def test_from_an_empty_folder_to_resolved_labels(tmp_path: Path, cache: Path) ->
                 command, shell=True, cwd=work, env=environment, capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, f"{command}: {done.stderr}"
-            commands += 1
-    assert commands == 6
     with (work / "runs" / "flowers" / "labels.csv").open(newline="", encoding="utf-8") as file:
         resolved = list(csv.DictReader(file))
     given = dict(line.split(",") for line in (work / "labels.csv").read_text().splitlines()[1:])

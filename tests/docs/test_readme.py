@@ -1,51 +1,35 @@
-"""What the README tells a reader to type works."""
+"""The programs of the README run."""
 
-import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from pages import ROOT, block_with
+
 README = (ROOT / "README.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
-
-
-def test_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The arrays of the first example are trained on, and the second predicts with the result."""
+def test_arrays_are_saved_trained_on_and_predicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program that saves arrays makes the data of a run, and the one that loads a model predicts with it."""
     monkeypatch.chdir(tmp_path)
-    save, use = blocks("python")
     names: dict[str, object] = {}
-    exec(save, names)
+    exec(block_with(README, "np.savez", "python"), names)
     train = ["train", "--data", "mine.npz", "--epochs", "1", "--threads", "1", "--out", "runs/demo"]
     done = subprocess.run([sys.executable, "-m", "papi", *train], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    exec(use, names)
+    exec(block_with(README, "papi.load", "python"), names)
 
 
-def test_every_command_exists_with_its_options() -> None:
-    """Commands are parsed as typed, without running them."""
+def test_every_method_has_a_link_to_its_page() -> None:
+    from papi.methods import METHODS
+
+    assert {name for name in METHODS if f"(docs/methods/{name}.md)" not in README} == set()
+
+
+def test_every_command_is_shown() -> None:
     from papi.cli import app
 
-    lines = [line.partition(" #")[0].strip() for block in blocks("") for line in block.splitlines()]
-    commands = [shlex.split(line)[1:] for line in lines if line.startswith("papi ")]
-    assert len(commands) > 5
-    for command in commands:
-        app.parse_args(command, exit_on_error=False, print_error=False)
-
-
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        if not target.startswith("http"):
-            assert (ROOT / target).exists(), target
-
-
-def test_make_targets_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^make ([\w-]+)", README, re.MULTILINE):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    shown = {name for name in app if not name.startswith("-") and f"papi {name}" in README}
+    assert {name for name in app if not name.startswith("-")} - shown <= {"bench"}, "bench has a page of its own"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from command import papi_exit_code
+from pages import ROOT, block_with, commands
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "use-the-model.md").read_text()
 
 
@@ -28,12 +28,11 @@ def test_the_example_and_then_the_page(
 
     Path("runs").mkdir()
     Path("run").rename("runs/flowers")
-    tables = [text for text in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL) if text.startswith("index,file,label")]
-    Path("decisions.csv").write_text(tables[0])
-    commands = [line for text in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) for line in text.splitlines()]
-    assert len(commands) == 6
-    for command in commands:
-        assert papi_exit_code(*shlex.split(command.removeprefix("$ papi "))) == 0, command
+    Path("decisions.csv").write_text(block_with(PAGE, "index,file,label"))
+    for command in commands(PAGE):
+        name, *words = shlex.split(command)
+        assert name == "papi"
+        assert papi_exit_code(*words) == 0, command
     made = [
         "runs/flowers-fixed/labels.csv", "predictions.csv", "flowers.safetensors",
         "runs/flowers/exported/model.torchscript.pt", "hub/README.md", "hub/model.safetensors",

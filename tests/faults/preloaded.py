@@ -125,6 +125,7 @@ def _load() -> None:
         "papi.training.annotator",
         "papi.runs.doctor",
         "papi.cli",
+        "papi.cli.train_progress",
         "papi.train",
         "scipy.io",
         "torch.utils.serialization",

@@ -48,7 +48,7 @@ def evaluate(
     folder = RunFolder(run)
     record = folder.begun()
     model = papi.load(run, network=network)  # torch is loaded here, when the options are known to be right
-    config = _config(folder, record, data_dir)
+    config = _config(folder, data_dir)
     # On its own training data, only what was held out tells how good a model is, even if a person names that data.
     other = data is not None and Path(data).resolve() != Path(config.data).resolve()
     if data is not None and other:
@@ -66,12 +66,9 @@ def evaluate(
     console.print(f"Next: papi report {shlex.quote(str(run))} --open", soft_wrap=True)
 
 
-def _config(folder: RunFolder, record: Record, data_dir: Path | None) -> RunConfig:
+def _config(folder: RunFolder, data_dir: Path | None) -> RunConfig:
     """Return the config of the run, with its datasets in another folder if there is one."""
-    try:
-        config = record.run_config
-    except ValueError as error:
-        raise UserError(f"{folder.config_file} cannot be used ({str(error).rstrip('.')}).") from error
+    config = folder.read_run_config()
     return replace(config, data_dir=data_dir or config.data_dir)
 
 

@@ -128,7 +128,10 @@ def _translated(name: str, hint: object, experts: bool) -> object:
 
 
 def _options_of(config: type, prefix: str, experts: bool) -> type:
-    """Make a class whose fields are the options of a config. Calling it builds the config."""
+    """Make a class whose fields are the options of a config.
+
+    Calling it builds the config itself: objects of different dataclasses are never equal.
+    """
     hints, texts = get_type_hints(config), field_help(config)
     fields = []
     for field in sorted(dataclasses.fields(config), key=lambda each: _rank(prefix + each.name)):

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 from papi.config import CandidateKind, Optimizer, Schedule, Values
 
 QUICK_EPOCHS = 12
-NO_OPTIONS: Values = {}
 
 
 class Passes(NamedTuple):

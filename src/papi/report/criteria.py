@@ -62,11 +62,7 @@ class Regret:
 def read_judged(path: Path) -> Judged:
     """The run in a folder, finished or not."""
     folder = RunFolder(path)
-    record = folder.begun()
-    try:
-        config = record.run_config
-    except ValueError as error:
-        raise UserError(f"{folder.config_file} cannot be compared ({str(error).rstrip('.')}).") from error
+    record, config = folder.begun(), folder.read_run_config()
     rows = folder.read_rows()
     if not rows:
         raise UserError(f"{path} has no finished epoch yet: there is nothing to compare.")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from papi.config import Values
+from papi.config import RunConfig, Values
 from papi.errors import UserError
 from papi.files.durable import replacing
 from papi.files.lock import Lock
@@ -103,6 +103,14 @@ class RunFolder:
         if not self.config_file.exists():
             return None
         return _read_json(self.config_file, Record.from_json)
+
+    def read_run_config(self) -> RunConfig:
+        """The settings of the run, as they were when it began."""
+        record = self.begun()
+        try:
+            return record.run_config
+        except ValueError as error:
+            raise UserError(f"the settings in {self.config_file} cannot be used: {error}.") from error
 
     def begun(self) -> Record:
         """What the run is, for those who need one."""

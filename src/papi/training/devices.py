@@ -11,6 +11,15 @@ from papi.config import Precision
 from papi.errors import UserError
 
 
+def require_system() -> None:
+    """Stop on Windows: locks, signals and memory are those of Linux and macOS. A trained model works anywhere."""
+    if sys.platform == "win32":
+        raise UserError(
+            "PaPi trains on Linux and macOS, and this is Windows: train in WSL or on another machine, then use the "
+            "model here with papi.load."
+        )
+
+
 def find_device(name: str) -> torch.device:
     """A device by name; `auto` takes a GPU if there is one."""
     if name == "auto":

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from annotation_files import write_table
 from papi.data.dataset import refuse
 from papi.data.own.tables import (
     Table,
@@ -19,7 +20,6 @@ from papi.data.own.tables import (
     read_table,
     read_text,
     split_labels,
-    write_table,
 )
 from papi.errors import UserError
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from papi.data.dataset import Report, refuse
 from papi.data.own.annotation_arrays import SPLITS, Annotations, from_arrays, load_npz
-from papi.data.own.tables import Row, Table, cell_number, read_table, split_labels, write_table
+from papi.data.own.tables import Row, Table, cell_number, read_table, split_labels
 from papi.data.own.votes import agreed, least_votes, refuse_rule, require_votes
 from papi.errors import UserError, unknown
 
@@ -81,35 +81,6 @@ def from_table(table: Table, rules: Rules, classes: tuple[str, ...] | None = Non
     most = max((count for entry in entries for count in entry.votes.values()), default=0)
     require_votes(most, rules.votes, str(table.path))
     return checked(_encode(table, entries, classes, rules.report), rules)
-
-
-def write_annotations(
-    path: Path,
-    file_names: Sequence[str],
-    candidates: np.ndarray,
-    class_names: Sequence[str],
-    labels: np.ndarray | None = None,
-    test: np.ndarray | None = None,
-) -> None:
-    """Write candidate sets for `read_annotations`, in the format of the file's suffix."""
-    splits = None if test is None else [SPLITS[int(value)] for value in test]
-    if path.suffix == ".npz":
-        arrays = {"candidates": candidates, "file_names": np.array(file_names), "class_names": np.array(class_names)}
-        if labels is not None:
-            arrays["labels"] = labels
-        if splits is not None:
-            arrays["split"] = np.array(splits)
-        np.savez_compressed(path, allow_pickle=False, **arrays)
-        return
-    columns: dict[str, Sequence[object]] = {
-        "file_name": file_names,
-        "candidates": [[name for name, chosen in zip(class_names, row, strict=True) if chosen] for row in candidates],
-    }
-    if labels is not None:
-        columns["label"] = [class_names[k] if k >= 0 else None for k in labels]
-    if splits is not None:
-        columns["split"] = splits
-    write_table(path, columns)
 
 
 def _list_entries(table: Table, report: Report) -> Iterator[_Entry]:

@@ -46,24 +46,6 @@ def read_table(path: Path, report: Report) -> Table:
     return readers[path.suffix.lower()](path, report)
 
 
-def write_table(path: Path, columns: Mapping[str, Sequence[object]]) -> None:
-    """Write columns as a table; cells are texts, numbers, lists of texts, or None if empty."""
-    names, rows = list(columns), list(zip(*columns.values(), strict=True))
-    if path.suffix == ".csv":
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(names)
-            writer.writerows([join_labels(cell) if isinstance(cell, list) else cell for cell in row] for row in rows)
-    elif path.suffix == ".jsonl":
-        records = ({name: cell for name, cell in zip(names, row, strict=True) if cell is not None} for row in rows)
-        path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf-8")
-    elif path.suffix == ".parquet":
-        pyarrow = _pyarrow(path)
-        pyarrow.parquet.write_table(pyarrow.table({name: list(column) for name, column in columns.items()}), path)
-    else:
-        raise UserError(f"{path} cannot be written: give a name that ends in one of {', '.join(SUFFIXES)}.")
-
-
 def join_labels(labels: Sequence[str]) -> str:
     """Several labels in one cell: `cat|dog`, or as a JSON list where a name would be misread."""
     if any("|" in label or label.startswith("[") or label != label.strip() for label in labels):
