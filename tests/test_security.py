@@ -18,7 +18,7 @@ from papi.report import read_run, run_page
 from papi.runs.folder import RunFolder
 from run_folders import write_run
 
-ROOT = Path(papi.__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SOURCE = Path(papi.__file__).parent
 CODE_LOADERS = {
     "pickle": {"load", "loads", "Unpickler"},

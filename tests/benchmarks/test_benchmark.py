@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from benchmarks.machine import convolutions_alone
-from benchmarks.measure import Apart, Line, fastest_apart, in_turns, speedup
-from benchmarks.training import PlainTraining, Task, Training
 
 from benchmarks import __main__ as command
 from benchmarks import evaluation, prototypes, state, step, table
+from benchmarks.machine import convolutions_alone
+from benchmarks.measure import Apart, Line, fastest_apart, in_turns, speedup
+from benchmarks.training import PlainTraining, Task, Training
 
 TINY = Task("small", 1, 16, 8, None)
 MET = speedup("quick thing : slow thing", (3.0, 1.0), 2.5)

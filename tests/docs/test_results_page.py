@@ -6,12 +6,12 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from recipes.rows import collect
 
 from papi.experiments import SUITES, cells
 from papi.experiments.results import Results
 from papi.experiments.suites import Suite
 from recipes import page, results
+from recipes.rows import collect
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "results.md").read_text()

@@ -5,7 +5,6 @@ import statistics
 from pathlib import Path
 
 import pytest
-from recipes.rows import read_rows
 
 from papi import train as run
 from papi.config import RunConfig
@@ -14,6 +13,7 @@ from papi.experiments.estimate import seconds_here
 from papi.experiments.paper import CC, PICO, PRODEN
 from papi.experiments.realworld import PUBLISHED, SUITE, TABLE
 from papi.experiments.suites import Entry
+from recipes.rows import read_rows
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "docs" / "results" / "real-world.jsonl"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recipes.make_fashion_mini import TEST_PER_CLASS, TRAIN_PER_CLASS, first_of_each_class
 
 from papi.data.known.readers import read_idx_folder
 from published_files import write_fashion
 from recipes import make_fashion_mini
+from recipes.make_fashion_mini import TEST_PER_CLASS, TRAIN_PER_CLASS, first_of_each_class
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(1, 6))

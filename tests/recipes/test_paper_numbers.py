@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from recipes.paper_numbers import Number, numbers
 
 from recipes import paper_numbers
+from recipes.paper_numbers import Number, numbers
 
 SOURCE = os.environ.get("PAPI_PAPER_TEX")
 BY_ROW = r"""

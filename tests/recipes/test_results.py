@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from recipes.rows import collect, read_rows
 from tiny import as_module, tiny_suite, train_cell
 
 from papi.experiments import SUITES, cells
 from recipes import results
+from recipes.rows import collect, read_rows
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recipes.rows import collect, read_rows, write_rows
 from tiny import edit, tiny_suite, train_cell
 from toy_results import EPOCHS, results
 
@@ -15,6 +14,7 @@ from papi.config import RunConfig
 from papi.errors import UserError
 from papi.experiments import cells
 from papi.experiments.results import Origin, Result, read_run
+from recipes.rows import collect, read_rows, write_rows
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"
 

@@ -4,10 +4,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from recipes.same_weights import CASES, COMMON, ROOT, checkout, train_all, write_features
 
 import papi.cli
 from papi.methods import METHODS
+from recipes.same_weights import CASES, COMMON, ROOT, checkout, train_all, write_features
 
 
 @pytest.mark.parametrize("name", CASES)

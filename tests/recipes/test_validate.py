@@ -7,12 +7,12 @@ from pathlib import Path
 import cyclopts
 import numpy as np
 import pytest
-from recipes.validate import with_other_images
 
 from papi.data.dataset import Dataset
 from papi.experiments.results import read_run
 from published_files import write_fashion
 from recipes import validate
+from recipes.validate import with_other_images
 
 
 def as_sets(images: np.ndarray) -> set[bytes]:

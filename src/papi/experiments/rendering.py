@@ -3,7 +3,6 @@
 import csv
 import io
 from statistics import fmean, pstdev
-from typing import Literal
 
 import rich.table
 from rich.text import Text
@@ -13,7 +12,6 @@ from papi.experiments.results import Results
 from papi.experiments.suites import Suite
 from papi.experiments.tables import Sheet
 
-Format = Literal["terminal", "markdown", "latex", "csv"]
 _LATEX = str.maketrans({"±": r"$\pm$", "%": r"\%", "−": "$-$", "–": "--", "×": r"$\times$", "_": r"\_", "&": r"\&"})
 
 

@@ -51,7 +51,7 @@ class Runs:
         np.random.default_rng(0),
         Path("x"),
     ],
-    ids=repr,
+    ids=["system", "eval", "getattr", "ordered dict", "generator", "path"],
 )
 def test_everything_else_is_refused(value: object, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(pickle.dumps({"data": value}))
