@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from papi.cli.bench import Training
+from papi.cli.bench_options import Training
 from papi.cli.bench_suites import print_commands, print_suites, train_missing
 from papi.cli.options import SWITCH
 from papi.errors import UserError

@@ -31,7 +31,7 @@ class Batch:
     """One mini-batch. True labels are not in it, so no method can use them by mistake."""
 
     index: Tensor  # (B,) int64, positions in the training set, each at most once
-    views: tuple[Tensor, ...]  # normalised float images (B, C, H, W), in the order of `Method.views`
+    views: tuple[Tensor, ...]  # the network's input, (B, C, H, W) or (B, d), in the order of `MethodConfig.view_names`
     candidates: Tensor  # (B, K) bool
 
 

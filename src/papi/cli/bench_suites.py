@@ -10,7 +10,7 @@ from pathlib import Path
 from joblib import cpu_count
 from rich.table import Table
 
-from papi.cli.bench import Output, Training
+from papi.cli.bench_options import Output, Training
 from papi.cli.bench_progress import Board
 from papi.cli.terminal import make_console, printable
 from papi.experiments import SUITES, cells, find_suites, rendering, tables

@@ -1,6 +1,6 @@
 """Losses and targets of partial-label learning: pure functions of logits `(B, K)` and candidate masks `(B, K) bool`.
 
-Where sets may lack the truth, `candidates` are what each label counts, from 0 to 1, instead (`methods.tolerant`).
+Where sets may lack the truth, `candidates` are what each label counts, from 0 to 1, instead (`methods.noise`).
 
 Everything is computed through log-softmax and in float32 or wider, so that logits of any size stay finite.
 """
