@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from benchmarks.measure import Line, in_turns, repeated
 from papi.methods.losses import candidate_softmax
 from papi.methods.packed import PackedConfidence, PackedSets
-from papi.methods.state import Confidence
+from papi.methods.state import Confidence, DenseConfidence
 
 BATCH, MEAN_SET = 256, 10
 CALLS = 10
@@ -56,7 +56,7 @@ def packed_against_dense(samples: int, classes: int, dense_samples: int, times: 
 
     mask = torch.cat(list(mask_in_parts(dense_samples, classes)))
     few = PackedSets([mask], classes)
-    plain, same = Confidence(mask), PackedConfidence(few)
+    plain, same = DenseConfidence(mask), PackedConfidence(few)
     rows = update(plain, mask, dense_samples, classes)(), update(same, few, dense_samples, classes)()
     assert torch.equal(*rows), "packed rows must be bit-equal to dense ones"
     ours = repeated(update(confidence, sets, samples, classes), CALLS)
@@ -70,7 +70,7 @@ def growth(samples: int, classes: int, times: int) -> Line:
     dense = samples * classes <= DENSE_LIMIT
     if dense:
         mask = torch.cat(list(mask_in_parts(samples, classes)))
-        step, used = update(Confidence(mask), mask, samples, classes), dense_memory(samples, classes)
+        step, used = update(DenseConfidence(mask), mask, samples, classes), dense_memory(samples, classes)
     else:
         sets = PackedSets(mask_in_parts(samples, classes), classes)
         state = PackedConfidence(sets)
