@@ -5,7 +5,10 @@ READY := .venv/.ready
 # One thread a test process: two processes share two cores without getting in each other's way.
 TEST_ENV := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow faults lint bench bench-quick clean browser
+.PHONY: demo test test-slow faults fuzz lint lock sbom bench bench-quick clean browser
+# How long `make fuzz` spoils files, and what decides how.
+SECONDS ?= 600
+SEED ?= 0
 
 demo: $(READY)  ## train PaPi on the embedded images: about two minutes on two cores
 	$(BIN)/papi train --out runs/demo
@@ -21,15 +24,25 @@ test-slow: $(READY)  ## the tests that train for minutes
 faults: $(READY)  ## 200 kills at random moments over all methods: prints kills, resumes, losses
 	$(TEST_ENV) $(BIN)/python tests/faults/many_kills.py 200
 
+fuzz: $(READY)  ## spoilt files for every command: prints tries, refusals, crashes, hangs, files touched outside
+	$(TEST_ENV) $(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS) --seed $(SEED)
+
 # Where this may not install, the browser tests are skipped and say how to install by hand.
 browser: $(READY)  ## what the browser tests need: Debian's chromium, and axe-core from npm
 	-command -v chromedriver >/dev/null || (apt-get update -q && apt-get install -y -q chromium chromium-driver) >/dev/null
 	-test -e .venv/npm/node_modules/axe-core || npm install --silent --no-save --prefix .venv/npm axe-core@4
 
-lint: $(READY)  ## style and types
+lint: $(READY)  ## style, types and unsafe calls
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+
+lock: $(READY)  ## write requirements.lock after a change of constraints.txt: the hashes of what `make` installs
+	$(BIN)/python -m recipes.lock $(wildcard $(PIP_FIND_LINKS)/torch-*.whl)
+
+sbom: $(READY)  ## write dist/sbom.json: what PaPi needs to run here, as CycloneDX
+	$(BIN)/python -m recipes.sbom dist/sbom.json
 
 bench: $(READY)  ## speed against plain implementations, as ratios: a quarter of an hour on two idle cores
 	$(BIN)/python -m benchmarks
@@ -40,7 +53,11 @@ bench-quick: $(READY)  ## the same without the long runs: under a minute
 clean:  ## remove what the targets made
 	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(READY): pyproject.toml constraints.txt
+# Every file is checked against its hash. torch without CUDA is taken where it is at hand, else PyPI's. The last step
+# installs this project, and what is not locked: CUDA's libraries, where torch needs them.
+$(READY): pyproject.toml constraints.txt requirements.lock requirements-cpu.lock
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	-$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements-cpu.lock 2>/dev/null
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
 	touch $(READY)

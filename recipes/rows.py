@@ -13,6 +13,7 @@ from papi.config import from_dict
 from papi.errors import UserError
 from papi.experiments import cells
 from papi.experiments.results import Origin, Result, Results, read_runs
+from papi.files.outside import needs_import
 
 
 def collect(rows: Path, folders: Mapping[Path, str | None]) -> Results:
@@ -34,8 +35,11 @@ def read_rows(file: Path) -> list[Result]:
     for number, line in enumerate(file.read_text(encoding="utf-8").removesuffix("\n").split("\n"), 1):
         try:
             row = json.loads(line)
-            found.append(Result(from_dict(row["settings"]), row["values"], row["curves"], Origin(**row["made"])))
-        except (ValueError, KeyError, TypeError) as error:
+            config = from_dict(row["settings"])
+            if needs_import(config.method):
+                raise ValueError(f"its method {config.method} is not PaPi's, and no code is run for a row")
+            found.append(Result(config, row["values"], row["curves"], Origin(**row["made"])))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{file}, line {number}, is not a row of results ({error}): remove it.") from error
     return found
 

@@ -57,6 +57,15 @@ OPTIONS: dict[str, tuple[dict[str, str], ...]] = {
     ),
     "proden": ({}, {"noise_tolerance": "0.3"}),
     "valen": ({"warmup_epochs": "2"},),
+    "dirk": (
+        {"teacher_momentum": "0.9"},
+        {"refinement_weight": "1", "teacher_momentum": "0.9", "queue": "32", "warmup_epochs": "1"},
+    ),
+    "em": ({}, {"set_loss": "likelihood", "balance_weight": "1", "noise_tolerance": "0.3"}),
+    "neighbours": (
+        {"k": "5", "refresh_epochs": "2"},
+        {"k": "5", "space": "unit", "weights": "similarity", "ballot": "shared", "power": "2"},
+    ),
 }
 EXACT = [(name, options, "float64") for name in METHODS for options in OPTIONS.get(name, ({},))]
 ROUNDED = [(name, OPTIONS.get(name, ({},))[0], "float32") for name in METHODS]

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from papi.errors import UserError
 
 MAX_SEED = 2**32 - 1  # the released code's candidate draw takes no larger seed
+MAX_THREADS = 1024  # more than any machine has cores; tens of thousands end the process
 
 Select = Literal["last", "covering-rate", "approximated-accuracy"]
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -68,7 +69,7 @@ class CandidatesConfig:
         fits = 0 < self.instance_rate < math.inf
         _require(fits, "--candidates.instance-rate", self.instance_rate, "a number above 0")
         _require(self.annotator_epochs > 0, "--candidates.annotator-epochs", self.annotator_epochs, "1 or more")
-        fits = re.fullmatch(r"union|vaguest|at-least-[1-9]\d*", self.votes) is not None
+        fits = re.fullmatch("union|vaguest|at-least-[1-9][0-9]{0,8}", self.votes) is not None
         _require(fits, "--candidates.votes", self.votes, "union, vaguest or like at-least-2")
         if self.seed is not None:
             _require(0 <= self.seed <= MAX_SEED, "--candidates.seed", self.seed, f"between 0 and {MAX_SEED}")
@@ -120,8 +121,7 @@ class CheckpointConfig:
     """Save at least this often within an epoch: a number of steps (200), or of seconds (60s)."""
 
     def __post_init__(self) -> None:
-        count = self.every.removesuffix("s")
-        fits = count.isdigit() and int(count) > 0
+        fits = re.fullmatch("0*[1-9][0-9]{0,8}s?", self.every) is not None
         _require(fits, "--checkpoint.every", self.every, "like 200 (steps) or 60s (seconds)")
 
     @property
@@ -201,6 +201,8 @@ class RunConfig:
             value = getattr(self, name)
             if value is not None:
                 _require(value >= least, f"--{name.replace('_', '-')}", value, f"{least} or more")
+        if self.threads is not None:
+            _require(self.threads <= MAX_THREADS, "--threads", self.threads, f"at most {MAX_THREADS}")
         for text in self.option:
             _require("=" in text, "--option", text, "of the form KEY=VALUE, for instance temperature=0.5")
 

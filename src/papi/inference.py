@@ -35,14 +35,15 @@ class Model:
 
     def predict_proba(self, images: np.ndarray) -> np.ndarray:
         """Probability of each class, `(N, K)`, in the order of `class_names`."""
-        return evaluate(self.network, self._tensor(images), self._normalise).calibrated(self.card.temperature).numpy()
+        found = evaluate(self.network, self._tensor(images), self._normalise).calibrated(self.card.temperature)
+        return _finite(found.numpy())
 
     @torch.inference_mode()
     def probabilities(self, samples: np.ndarray) -> np.ndarray:
         """`predict_proba` of one batch that already has the model's own shape and type: nothing is checked."""
         batch = torch.from_numpy(samples).to(self.device)
         output: Output = self.network(self._normalise(batch))
-        return (output.logits.float() / self.card.temperature).softmax(1).cpu().numpy()
+        return _finite((output.logits.float() / self.card.temperature).softmax(1).cpu().numpy())
 
     def embed(self, images: np.ndarray) -> np.ndarray:
         """Unit vectors `(N, d)` in which images of a class lie close together."""
@@ -58,6 +59,16 @@ class Model:
         if array.shape[1:] != self.card.shape:
             raise UserError(f"the samples are {array.shape[1:]} ({axes}): this model takes {self.card.shape}.")
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.device)
+
+
+def _finite(probabilities: np.ndarray) -> np.ndarray:
+    """The same. Numbers that are too large for the network give none."""
+    if not np.isfinite(probabilities).all():
+        raise UserError(
+            "the probabilities of some samples are not finite: the samples, or the weights of the model, hold numbers "
+            "that are too large or none at all. Check the samples, or train the model again."
+        )
+    return probabilities
 
 
 def load(run: str | Path, device: str = "cpu", network: str | Factory | nn.Module | None = None) -> Model:

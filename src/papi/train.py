@@ -18,11 +18,12 @@ from papi.data.digest import same_data
 from papi.data.loader import Loader
 from papi.data.views.choose import normaliser
 from papi.errors import UserError
+from papi.files.outside import needs_import
 from papi.methods import find_method
 from papi.methods.base import Method
 from papi.methods.config import Passes
 from papi.methods.packed import memory_notes
-from papi.networks import Factory, needs_import, reference, title
+from papi.networks import Factory, reference, title
 from papi.runs import checkpoint
 from papi.runs.decisions import read_decisions
 from papi.runs.folder import RunFolder
@@ -32,7 +33,7 @@ from papi.runs.parent import Parent, read_parent
 from papi.runs.record import begin, changed_versions, record_of, sets_of
 from papi.runs.schema import Arrays, EpochRow, Record, Summary
 from papi.setup.build import build_loader, build_method, card_of
-from papi.setup.data import candidate_sets, load_dataset
+from papi.setup.data import candidate_sets, load_dataset, require_apart
 from papi.setup.settings import complete
 from papi.training import engine
 from papi.training.devices import find_device, half_precision, peak_memory, require_compiler, require_system
@@ -40,6 +41,7 @@ from papi.training.engine import EpochEnded, Snapshot, Stepped
 from papi.training.evaluation import Evaluation
 from papi.training.evaluator import Evaluator
 from papi.training.optim import build_optimizer, learning_rate
+from papi.training.resuming import fitted_state
 from papi.training.selection import Pick, hold_out
 from papi.training.summary import summarise
 
@@ -119,6 +121,7 @@ def train(
     all processes do this together; the first alone touches the folder.
     """
     require_system()
+    require_apart(config, path)
     folder = RunFolder(path)
     with distributed.joined(find_device(config.device)), _owned(folder):
         _set_threads(config.threads, folder)  # an annotator's answers depend on it, too
@@ -168,6 +171,7 @@ def train_on(
     *,
     epochs: int | None = None,
     data_dir: Path | None = None,
+    method: str | None = None,
     network: str | None = None,
     stop_requested: StopRequested = _never,
     progress: PreparationProgress = silent,
@@ -175,26 +179,36 @@ def train_on(
     """Train the run in `path` on in a new folder, with a person's decisions as the only candidates of their images.
 
     Settings are the parent's, but for fewer epochs and a smaller learning rate. It starts from the parent's weights,
-    its prototypes if it has them, and its confidence. A network from outside the package has to be named once more: no
-    code is imported only because a file names it.
+    its prototypes if it has them, and its confidence. A method or a network from outside the package has to be named
+    once more: no code is imported only because a file names it.
     """
     finished = RunFolder(path)
     record = finished.read_record()
     if record is None or not finished.arrays_file.exists():
         raise UserError(f"{path} holds no finished run: give a folder in which `papi train` has ended.")
-    config = finished.read_run_config()
-    if network is None and needs_import(config.network or ""):
-        raise UserError(f"{path} was trained with the network {config.network}: name it once more with --network.")
-    config = replace(config, data_dir=data_dir or config.data_dir, network=network or config.network)
-    candidates = finished.read_sets().candidates
+    config = _with_named_code(finished.read_run_config(), path, method, network)
+    config = replace(config, data_dir=data_dir or config.data_dir)
+    sets, arrays = finished.read_kept()
+    candidates = sets.candidates
     dataset = load_dataset(config, progress=progress).limited(config.limit)
     _require_data_of(record, path, dataset, candidates)
     decisions = read_decisions(decisions_file, len(candidates), dataset.class_names, dataset.file_names)
-    confidence = decisions.fixed_confidence(candidates, finished.read_arrays().confidence)
+    confidence = decisions.fixed_confidence(candidates, arrays.confidence)
     dataset = replace(dataset, initial_confidence=confidence, notes=decisions.notes(candidates))
     settings = settings_for(_shortened(config, epochs), dataset)
     parent = read_parent(path)
     yield from fit(dataset, decisions.fixed_sets(candidates), settings, RunFolder(folder), stop_requested, parent)
+
+
+def _with_named_code(config: RunConfig, path: Path, method: str | None, network: str | None) -> RunConfig:
+    """The config with what a person has named. Stop if it needs code that they have not."""
+    for option, found, named in (("method", config.method, method), ("network", config.network, network)):
+        if named is None and needs_import(found or ""):
+            raise UserError(
+                f"{path} was trained with the {option} {found}, and no code is run only because a file names it: if "
+                f"you trust it, name it once more with --{option} {found}."
+            )
+    return replace(config, method=method or config.method, network=network or config.network)
 
 
 def _require_data_of(record: Record, path: Path, dataset: Dataset, candidates: np.ndarray) -> None:
@@ -274,6 +288,12 @@ class _Run:
     evaluator: Evaluator
     truth: torch.Tensor | None  # of the samples that are trained on
 
+    def fitted(self, state: checkpoint.State) -> checkpoint.State:
+        """A saved state, if this run can go on from it."""
+        scaler = half_precision(self.settings.precision, self.device)[1]
+        optimizer = build_optimizer(self.method, self.settings.optim)
+        return fitted_state(state, self.method, optimizer, scaler, epochs=self.settings.epochs, steps=len(self.loader))
+
     def started(self, point: "_Point") -> Started:
         return Started(
             settings=self.settings,
@@ -345,7 +365,7 @@ def _resume(run: _Run, folder: RunFolder | None) -> _Point:
     if meanwhile is not None:
         return _Point(summary=meanwhile)
     state, passed_over = checkpoint.load_newest(
-        folder.checkpoint_file, identity_hash(run.identity), torch.device("cpu")
+        folder.checkpoint_file, identity_hash(run.identity), torch.device("cpu"), run.fitted
     )
     folder.write_rows([EpochRow.from_json(row) for row in state["rows"]] if state else [])
     changed = changed_versions(folder.read_record(), run.device) if state else []
@@ -434,11 +454,18 @@ def _conclude(run: _Run, ending: _Ending, folder: RunFolder | None) -> Finished:
 
 
 def _summary_of(folder: RunFolder | None, identity: Values) -> Summary | None:
-    """The summary of a folder with a finished run. Stop if the folder belongs to another one."""
+    """The summary of a folder with a finished run. Stop if the folder belongs to another one, or holds no model."""
     if folder is None:
         return None
     folder.refuse_other_run(identity)
-    return folder.read_summary()
+    summary = folder.read_summary()
+    missing = [file.name for file in (folder.config_file, folder.model_file, folder.arrays_file) if not file.exists()]
+    if summary is not None and missing:
+        raise UserError(
+            f"{folder.summary_file} says that a run has finished here, but there is no {' and no '.join(missing)}: "
+            "delete summary.json to train here, or choose another folder with --out."
+        )
+    return summary
 
 
 def _require_same_data(identity: Values) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from papi.report import comparison_page, read_run, run_page
+from papi.runs.decisions import read_decisions
 from run_folders import AWKWARD, write_run
 
 LEFT, RIGHT = "\ue012", "\ue014"  # arrows, in the code of the WebDriver standard
@@ -144,6 +145,26 @@ def test_decisions_by_keyboard_survive_a_reload_and_download(browser: Any, tmp_p
     assert {int(row["index"]): row["label"] for row in rows} == want
     assert [row["file"] for row in rows] == [FILES[index % 5] for index in order[:3]]
     assert browser.console() == []
+
+
+def test_decisions_that_a_spreadsheet_would_compute(browser: Any, tmp_path: Path) -> None:
+    """They are downloaded as text, and read back as what they were."""
+    names = ("=1+1", "+ant", "@bee", "-1")
+    run = read_run(write_run(tmp_path / "run", names=names, images=40).path)
+    assert run.dataset is not None
+    files = tuple(f"=cmd{i}.png" for i in range(40))
+    object.__setattr__(run.dataset, "file_names", files)
+    (tmp_path / "report.html").write_text(run_page(run), encoding="utf-8")
+    browser.open(tmp_path / "report.html")
+    to_desk(browser)
+    browser.press(*"1" * 12)
+    rows = downloaded(browser)
+    assert {row["label"] for row in rows} == {"'=1+1", "'+ant", "'@bee", "-1"}
+    assert all(row["file"] == f"'=cmd{row['index']}.png" for row in rows)
+    found = read_decisions(browser.downloads / "decisions.csv", 40, names, files)
+    assert found.rows.tolist() == sorted(int(row["index"]) for row in rows)
+    assert run.resolved is not None
+    assert found.labels.tolist() == run.resolved.label[found.rows].tolist()
 
 
 def test_decisions_by_mouse(browser: Any, pages: dict[str, Path]) -> None:

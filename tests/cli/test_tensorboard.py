@@ -29,3 +29,13 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UserError, match=r"papi-pll\[tensorboard\]"):
         Scalars(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="no tensorboard here: pip install tensorboard")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run" / "tensorboard").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="tensorboard is a link"):
+        Scalars(tmp_path / "run")
+    assert not list((tmp_path / "elsewhere").iterdir())

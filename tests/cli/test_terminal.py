@@ -1,5 +1,7 @@
 """What is printed is text, whatever it contains."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,12 +10,14 @@ from rich.table import Table
 from papi.cli.terminal import make_console, printable, process
 
 Out = pytest.CaptureFixture[str]
+BIDIRECTIONAL = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
 @given(st.text())
 def test_nothing_that_controls_a_terminal_is_left(text: str) -> None:
     shown = printable(text)
-    assert shown.isprintable()
+    assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cs", "Zl", "Zp"}
+    assert not set(shown) & set(BIDIRECTIONAL)
     assert len(shown) == len(text)
     assert all(new in (old, "?") for new, old in zip(shown, text, strict=True))
 
@@ -22,6 +26,15 @@ def test_nothing_that_controls_a_terminal_is_left(text: str) -> None:
 def test_what_can_be_printed_stays(text: str) -> None:
     assert printable(printable(text)) == printable(text)
     assert all(new == old for new, old in zip(printable(text), text, strict=True) if old.isprintable())
+
+
+def test_marks_that_turn_the_direction_are_replaced() -> None:
+    assert printable(f"a{BIDIRECTIONAL}b\x9b\x7f\u2028") == f"a{'?' * len(BIDIRECTIONAL)}b???"
+
+
+@pytest.mark.parametrize("name", ["Screenshot 1.00\u202fPM", "\u3000", "می\u200cخواهم", "👩\u200d🔬", "naïve"])
+def test_what_people_write_stays(name: str) -> None:
+    assert printable(name) == name
 
 
 def test_lines_stay_lines(capsys: Out) -> None:

@@ -348,3 +348,20 @@ def test_a_signal_leaves_the_cluster_its_cells(toy_npz: Path, tmp_path: Path, da
     assert "The same command continues" in said
     wait_until(lambda: not children_of(tmp_path / "runs"))
     assert finished(tmp_path) >= begun
+
+
+@pytest.mark.parametrize("name", ["the lock", "its folder"])
+def test_a_lock_that_leads_elsewhere(toy_npz: Path, tmp_path: Path, name: str) -> None:
+    (cell,) = some_cells(toy_npz, tmp_path / "runs")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / cell.folder.name).write_text("mine")
+    if name == "the lock":
+        cell.lock.parent.mkdir(parents=True)
+        cell.lock.symlink_to(tmp_path / "elsewhere" / cell.folder.name)
+    else:
+        cell.lock.parent.parent.mkdir(parents=True)
+        cell.lock.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="is a link"):
+        Processes().train(cell)
+    assert (tmp_path / "elsewhere" / cell.folder.name).read_text() == "mine"
+    assert not cell.folder.exists()

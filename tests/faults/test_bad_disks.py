@@ -155,3 +155,31 @@ def test_deleted_and_begun_again_by_another(processes: Preloaded, twin: Path, tm
     assert_one_sentence(first, "was deleted or taken by another process")
     assert second.code == 0, second.said
     assert result(folder) == result(twin)
+
+
+@pytest.mark.parametrize("kind", ["torchscript", "pt2", "onnx", "safetensors"])
+def test_no_room_for_an_exported_model(processes: Preloaded, twin: Path, tmp_path: Path, kind: str) -> None:
+    """PyTorch's own writers would end the process, with no word of ours and half a file."""
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(twin / "model.safetensors", run)
+    child = processes.run("export", run, "--format", kind, output=tmp_path / "said", file_size=20_000)
+    assert_one_sentence(child, f"{run / 'exported'}", "cannot be written (File too large)")
+    assert os.listdir(run) == ["model.safetensors"]
+    (tmp_path / "mine.pt2").write_text("the file of before")
+    command = ("export", run, "--format", "pt2", "--out", tmp_path / "mine.pt2")
+    if kind == "pt2":
+        assert_one_sentence(processes.run(*command, output=tmp_path / "said", file_size=20_000), "cannot be written")
+        assert (tmp_path / "mine.pt2").read_text() == "the file of before"
+        assert processes.run(*command, output=tmp_path / "said").code == 0
+        assert (tmp_path / "mine.pt2").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("command", ["labels", "report"])
+def test_no_room_for_a_table_or_a_page(processes: Preloaded, twin: Path, tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(twin, folder)
+    before = sorted(os.listdir(folder))
+    child = processes.run(command, folder, output=tmp_path / "said", file_size=500)
+    assert_one_sentence(child, "cannot be written (File too large)")
+    assert sorted(os.listdir(folder)) == before

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_files import write_model
+from papi.errors import UserError
 from papi.files.lock import NAME, InUseError, Lock, Owner, describe, holder
 
 # On a disk that knows no locks the call fails like this. There is none to test on, so the call is made to fail.
@@ -472,3 +473,25 @@ print(papi.load(sys.argv[1]).predict_proba(np.zeros((2, 1, 8, 8), "uint8")).shap
 print(holder(Path(sys.argv[1])))
 """
     assert run(code, run_folder).splitlines() == ["(2, 4)", "(None, False)"]
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "link to nothing", "pipe", "folder"])
+def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, disk: str, kind: str) -> None:
+    """A folder from a stranger may hold anything under this name."""
+    del disk
+    run, private = tmp_path / "run", tmp_path / "private"
+    run.mkdir()
+    private.write_text("mine")
+    if kind == "pipe":
+        os.mkfifo(run / NAME)
+    elif kind == "folder":
+        (run / NAME).mkdir()
+    else:
+        (run / NAME).symlink_to(private if kind == "link to a file" else tmp_path / "new")
+    with pytest.raises(UserError, match=rf"{NAME} is a (link|device or a pipe|folder)") as refused:
+        Lock(run)
+    assert not isinstance(refused.value, InUseError)
+    assert holder(run) == (None, False)
+    assert private.read_text() == "mine"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["private", "run"]
+    assert [each.name for each in run.iterdir()] == [NAME]

@@ -1,5 +1,8 @@
 """Archives of arrays: whole, damaged, or not there."""
 
+import io
+import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papi.files.npz import read_npz
+from papi.files.npz import read_npy, read_npz
 
 
 def archive(file: Path) -> Path:
@@ -72,3 +75,124 @@ def test_damage_is_an_error_of_one_kind(data: st.DataObject, tmp_path_factory: p
     except ValueError:
         return
     assert all(isinstance(each, np.ndarray) for each in found.values())
+
+
+def header(shape: str, kind: str = "<f8") -> bytes:
+    """The beginning of an .npy file that promises any shape."""
+    text = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (63 - (len(text) + 10) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+PROMISES = ["(4611686018427387904,)", "(2, 3)", "(99999999999999999999999,)", "(-1,)", "(10**9,)", "(3, -5, 7)", "3"]
+
+
+@pytest.mark.parametrize("shape", PROMISES)
+def test_more_is_promised_than_there_is(shape: str, tmp_path: Path) -> None:
+    content = header(shape) + bytes(24)
+    (tmp_path / "a.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as opened:
+        opened.writestr("numbers.npy", content)
+    with pytest.raises(ValueError, match=r"."):
+        read_npy(tmp_path / "a.npy")
+    with pytest.raises(ValueError, match=r"."):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_what_is_promised_is_there(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(header("(3,)") + bytes(24))
+    assert read_npy(tmp_path / "a.npy").tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("|V0", "(4611686018427387904,)"), ("<U0", "(10,)"), ("|O", "(1,)")])
+def test_numbers_of_a_strange_size(kind: str, shape: str, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(header(shape, kind) + bytes(24))
+    with pytest.raises(ValueError, match=r"."):
+        read_npy(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("name", ["note.txt", "note.npy", "folder/"])
+def test_a_member_that_is_no_array(name: str, tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.npz")
+    with zipfile.ZipFile(file, "a") as opened:
+        opened.writestr(name, "words")
+    with pytest.raises(ValueError, match="not an array"):
+        read_npz(file)
+
+
+def test_an_encrypted_member(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.npz")
+    content = bytearray(file.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1  # in the directory of the archive
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="encrypted"):
+        read_npz(file)
+
+
+def test_an_archive_that_would_fill_the_memory(tmp_path: Path) -> None:
+    """Its directory says how large the members become, and nothing is unpacked before that is known."""
+    file = archive(tmp_path / "a.npz")
+    content = bytearray(file.read_bytes())
+    place = content.index(b"PK\x01\x02") + 24
+    for start in range(3):
+        content[place : place + 4] = (0xFFFFFFFE).to_bytes(4, "little")
+        place = content.index(b"PK\x01\x02", place) + 24 if start < 2 else place
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"."):
+        read_npz(file)
+
+
+@pytest.mark.parametrize("codes", [[0x110000], [0xFFFFFFFF], [0xD800], [65, 0xDFFF]])
+def test_texts_that_are_not_unicode(codes: list[int], tmp_path: Path) -> None:
+    """NumPy takes any four bytes for a character."""
+    words = np.array(codes, np.uint32).view(f"<U{len(codes)}")
+    np.save(tmp_path / "a.npy", words)
+    with pytest.raises(ValueError, match="Unicode"):
+        read_npy(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_texts_in_any_order_of_bytes(order: str, tmp_path: Path) -> None:
+    words = np.array([["ant", "漢🦊"], ["", "é"]]).astype(f"{order}U3")
+    np.save(tmp_path / "a.npy", words)
+    np.testing.assert_array_equal(read_npy(tmp_path / "a.npy"), words)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.zeros((0, 4)),
+        np.array(3),
+        np.array(["a"]),
+        np.array([], dtype="U1"),
+    ],
+    ids=str,
+)
+def test_one_array(array: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", array)
+    np.testing.assert_array_equal(read_npy(tmp_path / "a.npy"), array)
+
+
+def test_named_columns_are_refused(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.zeros(2, dtype=[("é", "i4")]), version=(3, 0))
+    (tmp_path / "a.npy").write_bytes(stream.getvalue())
+    with pytest.raises(ValueError, match="named columns"):
+        read_npy(tmp_path / "a.npy")
+
+
+def test_a_pipe_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (read_npy, read_npz):
+        with pytest.raises(OSError, match="a pipe"):
+            read(tmp_path / "pipe")
+
+
+def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.npz").symlink_to(archive(tmp_path / "a.npz"))
+    assert read_npz(tmp_path / "folder" / "a.npz").keys() == {"numbers", "words", "empty"}
+    with pytest.raises(OSError, match="out of its folder"):
+        read_npz(tmp_path / "folder" / "a.npz", inside=tmp_path / "folder")

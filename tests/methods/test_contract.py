@@ -41,12 +41,15 @@ PASSES = {
     "lws": (2, 1),
     "rc": (2, 1),
     "cc": (1, 1),
+    "dirk": (2, 1),
+    "em": (3, 3),
+    "neighbours": (1, 1),
     "supervised": (1, 1),
 }
 
 # Forms of a method that go another way through its step: the name, and the option that chooses it.
-FORMS = {"papi two": "passes=two", "papi one": "passes=one"}
-FORM_PASSES = {"papi two": (2, 2), "papi one": (1, 1)}
+FORMS = {"papi two": "passes=two", "papi one": "passes=one", "dirk refined": "refinement_weight=1"}
+FORM_PASSES = {"papi two": (2, 2), "papi one": (1, 1), "dirk refined": (4, 2)}
 
 every_method = pytest.mark.parametrize("name", METHODS)
 every_form = pytest.mark.parametrize("name", [*METHODS, *FORMS])
@@ -58,8 +61,8 @@ every_learner = pytest.mark.parametrize(
 def settings(name: str, **changes: Any) -> RunConfig:
     plain = RunConfig(data="toy", method=name.split()[0], epochs=3, batch_size=20, device="cpu", threads=1)
     # The form without an option is the one of the paper, whatever a preset would choose.
-    option = (FORMS.get(name, "passes=paper"),) if name.startswith("papi") else ()
-    return replace(plain, option=option, **changes)
+    forms = FORMS | {"papi": "passes=paper"}
+    return replace(plain, option=(forms[name],) if name in forms else (), **changes)
 
 
 def some_of(data: Dataset, classes: int, images: int) -> Dataset:

@@ -36,7 +36,7 @@ every_tolerant_method = pytest.mark.parametrize("name", TOLERANT)
 
 
 def test_which_methods_can_doubt() -> None:
-    assert TOLERANT == ["papi", "dpll", "pico", "proden", "rc"]
+    assert TOLERANT == ["papi", "dpll", "pico", "proden", "rc", "em"]
 
 
 class TestWeightedCandidates:
@@ -217,6 +217,12 @@ def train(
     return events[-1].trained.method, [event.row.to_json() for event in events if isinstance(event, EpochEnded)]
 
 
+def accuracy(rows: list[dict[str, Any]]) -> float:
+    """Of the resolved labels at the end; of test labels for a method that believes nothing between steps."""
+    value: float = rows[-1].get("disambiguation_accuracy", rows[-1]["test_accuracy"])
+    return value
+
+
 def same_state(mine: Method, other: Method) -> bool:
     a, b = mine.state_dict(), other.state_dict()
     return a.keys() == b.keys() and all(torch.equal(a[each], b[each]) for each in a)
@@ -232,14 +238,14 @@ class TestInEveryMethod:
         present = sets[np.arange(len(sets)), data.labels].mean()
         assert present < 0.85
         _, rows = train(data, settings(name, "auto", epochs=8), sets)
-        assert rows[-1]["disambiguation_accuracy"] > 1 - 0.6 * (1 - present)
+        assert accuracy(rows) > 1 - 0.6 * (1 - present)
         assert rows[-1]["noise_rate"] == pytest.approx(1 - present, abs=0.1)
 
     def test_clean_sets_stay_trusted(self, name: str) -> None:
         data = make_toy_dataset(train=160)
         _, rows = train(data, settings(name, "auto", epochs=8), noisy_sets(data, noise_rate=0.0))
         assert rows[-1]["noise_tolerance"] == 0
-        assert rows[-1]["disambiguation_accuracy"] > 0.99
+        assert accuracy(rows) > 0.99
 
     def test_off_and_zero_are_one(self, name: str, toy_dataset: Dataset) -> None:
         """Bit for bit; nothing is remembered or logged."""
@@ -278,9 +284,9 @@ class TestInEveryMethod:
 
         monkeypatch.setattr(engine, "train_step", watched)
         optim = OptimConfig(lr=0.0) if logit_size > 1 else OptimConfig()
-        _, rows = train(toy_dataset, settings(name, tolerance, optim=optim))
+        method, rows = train(toy_dataset, settings(name, tolerance, optim=optim))
         assert all(0 <= row["noise_tolerance"] <= 1 for row in rows)
-        assert tolerance == "auto" or outside > 0
+        assert tolerance == "auto" or method.confidence is None or outside > 0
 
     def test_stopped_and_continued_equals_uninterrupted(self, name: str, toy_dataset: Dataset, tmp_path: Path) -> None:
         config = settings(name, "auto")

@@ -107,6 +107,7 @@ def test_only_large_and_thin_masks_are_packed(monkeypatch: pytest.MonkeyPatch) -
 
 
 CONFIG = RunConfig(data="toy", epochs=2, batch_size=20, device="cpu", threads=1)
+PACKING = ["papi", "pico", "dpll", "proden", "rc", "cc", "valen", "dirk", "em", "neighbours", "supervised"]
 # One class for each bar of the toy images and many that are never drawn, so that packing is worth its while.
 CLASSES = 60
 
@@ -121,10 +122,10 @@ def train(data: Dataset, folder: Path, config: RunConfig, stop_after: int = 10**
     )
 
 
-@pytest.mark.parametrize("method", ["papi", "pico", "dpll", "proden", "rc", "cc", "valen", "supervised"])
+@pytest.mark.parametrize("method", PACKING)
 def test_runs_are_bit_equal(method: str, toy_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packed against dense, and stopped and continued against in one go."""
-    options = {"pico": ("queue=64", "warmup_epochs=0"), "valen": ("warmup_epochs=1",)}
+    options = {"pico": ("queue=64", "warmup_epochs=0"), "valen": ("warmup_epochs=1",), "neighbours": ("k=5",)}
     config = replace(CONFIG, method=method, option=options.get(method, ()))
     train(toy_dataset, tmp_path / "dense", config)
     monkeypatch.setattr(packed, "PACKED_ABOVE", 0)

@@ -66,6 +66,26 @@ class TestFeatureQueue:
             assert queue.labels.equal(labels)
             assert int(queue.pointer) == place
 
+    @pytest.mark.parametrize("sizes", [[2, 2], [4, 5, 6], [7], [3, 11, 2]])
+    def test_beliefs_come_and_go_with_their_features(self, sizes: list[int]) -> None:
+        queue = FeatureQueue(5, 3, classes=4)
+        assert queue.beliefs is not None
+        assert not queue.beliefs.any()
+        expected, place = torch.zeros(5, 4), 0
+        for number, size in enumerate(sizes):
+            beliefs = torch.rand(size, 4, generator=torch.Generator().manual_seed(number))
+            queue.push(unit_rows(size, seed=number), torch.arange(size), beliefs)
+            for row in beliefs:
+                expected[place] = row
+                place = (place + 1) % 5
+            assert queue.beliefs.equal(expected)
+
+    def test_without_classes_there_are_no_beliefs(self) -> None:
+        """Checkpoints of methods that keep none stay as they are."""
+        queue = FeatureQueue(4, 3)
+        assert queue.beliefs is None
+        assert set(queue.state_dict()) == {"features", "labels", "pointer"}
+
     def test_a_loss_made_before_a_push_can_still_go_backward(self) -> None:
         queue = FeatureQueue(4, 3)
         query = unit_rows(2).requires_grad_()
@@ -196,6 +216,7 @@ def test_everything_is_in_the_state_dict() -> None:
         DenseConfidence(mask),
         Prototypes(2, 3),
         FeatureQueue(5, 3),
+        FeatureQueue(5, 3, classes=2),
         Neighbours(6, 2),
         MomentumCopy(nn.Linear(2, 2)),
     ]

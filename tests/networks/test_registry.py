@@ -14,7 +14,7 @@ from torch import nn
 import outside_networks
 from outside_networks import NETWORK, Tied, new_module, plain
 from papi.errors import UserError
-from papi.networks import NETWORKS, needs_import, reference, require_fitting
+from papi.networks import NETWORKS, reference, require_fitting
 from papi.networks.registry import find, make_encoder, title
 from papi.networks.small import SmallResNet
 
@@ -198,36 +198,6 @@ class TestReference:
         assert title(Tied(SHAPE)) == "Tied"
         assert title(lambda shape: nn.Identity()).endswith("<lambda>")
         assert title(partial(plain)) == "partial"
-
-
-class TestNeedsImport:
-    """Of names in files: what they lead to is called, so it must be what this process uses as a network."""
-
-    @pytest.mark.parametrize("name", [*NETWORKS, "no such name"])
-    def test_not_for_a_name(self, name: str) -> None:
-        assert not needs_import(name)
-
-    @pytest.mark.parametrize("name", [NETWORK, "outside_networks:Tied", "papi.networks.small:SmallResNet"])
-    def test_not_for_what_is_imported(self, name: str) -> None:
-        assert not needs_import(name)
-
-    def test_until_it_is_imported(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        name = new_module(tmp_path, "def mine(shape): ...", monkeypatch)
-        assert needs_import(f"{name}:mine")
-        assert name not in sys.modules, "the question itself imports nothing"
-        __import__(name)
-        assert not needs_import(f"{name}:mine")
-
-    @pytest.mark.parametrize("name", ["os:system", "builtins:exec", "sys:exit", "shutil:rmtree", "__main__:main"])
-    def test_for_what_is_always_imported(self, name: str) -> None:
-        assert needs_import(name)
-
-    @pytest.mark.parametrize("name", ["outside_networks:nn", "outside_networks:WIDTH", "outside_networks:Path"])
-    def test_for_what_a_module_only_uses(self, name: str) -> None:
-        assert needs_import(name)
-
-    def test_a_package_may_hand_on_its_own(self) -> None:
-        assert not needs_import("papi.networks:build")
 
 
 class TestRequireFitting:

@@ -126,7 +126,7 @@ def test_records_that_do_not_fit(change: dict[str, object]) -> None:
 
 
 def test_settings_of_another_version_are_told() -> None:
-    with pytest.raises(ValueError, match="another version of PaPi"):
+    with pytest.raises(ValueError, match="version of PaPi"):
         _ = Record(config={"sead": 3}, identity={"seed": 3}).run_config
 
 

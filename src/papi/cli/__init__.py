@@ -4,8 +4,6 @@ Only this package writes to the terminal. It may import everything else. The hel
 no module here loads torch before the arguments are known to be right.
 """
 
-import io
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,6 +12,7 @@ from typing import NoReturn
 from cyclopts import App, Group
 
 from papi import __version__
+from papi.cli.output import Output, open_streams
 from papi.cli.terminal import printable, process
 from papi.errors import UserError
 
@@ -87,6 +86,8 @@ def _make_app() -> App:
 
 
 app = _make_app()
+# What torch says, and what the system says when it cannot load a library or start a thread.
+_NO_MEMORY = "out of memory|can't allocate memory|failed to map segment|annot allocate memory|can't start new thread"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -94,27 +95,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Bad input, a full disk or too little memory ends in one sentence and exit code 2.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal with few characters shows ? for the rest
+    open_streams()
+    output = Output(sys.stdout)
     try:
-        try:
-            app(arguments)
-        finally:
-            sys.stdout.flush()  # here, where a reader that has gone is not an error
+        with output.installed():
+            _require_values(sys.argv[1:] if arguments is None else arguments)
+            try:
+                app(arguments)
+            finally:
+                output.flush()  # here, where a reader that has gone is not an error
     except BrokenPipeError:  # `papi … | head`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # as rich does
     except UserError as error:
         _end(str(error))
     except OSError as error:
-        _end(f"{error.filename or 'a file'} cannot be used ({error.strerror or error}).")
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not re.search("out of memory|can't allocate memory", str(error)):
+        what = "standard output" if output.failure else error.filename or "a file"
+        _end(f"{what} cannot be used ({error.strerror or error}).")
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not isinstance(error, MemoryError) and not re.search(_NO_MEMORY, str(error)):
             raise
         _end("there is not enough memory for this: use a smaller --batch-size, or fewer or smaller samples.")
     except KeyboardInterrupt:  # before training begins, or in another command: there is nothing to save
         sys.exit(130)
+
+
+def _require_values(arguments: Sequence[str]) -> None:
+    """Stop at an empty word: it is what a shell makes of a variable that is not set, and would mean this folder."""
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if word == "" or re.fullmatch("--[^=]+=", word):
+            option = before if word == "" else word[:-1]
+            what = f"{option} has no value" if option.startswith("--") else "an argument is empty"
+            raise UserError(f"{what}: give one, or leave it out. A shell variable that is not set is empty.")
 
 
 def _end(sentence: str) -> NoReturn:

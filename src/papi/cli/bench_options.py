@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from papi.cli.options import SWITCH, WHOLE
+from papi.config import MAX_THREADS
 from papi.errors import UserError
 
 _WHAT = Parameter(group=Group("What to show", sort_key=1))
@@ -55,3 +56,5 @@ class Training:
         for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
             if number is not None and number < 1:
                 raise UserError(f"{name} must be 1 or more; got {number}.")
+            if number is not None and number > MAX_THREADS:
+                raise UserError(f"{name} must be at most {MAX_THREADS}; got {number}.")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from papi.cli.terminal import printable
+from papi.files.reading import ROWS_BYTES, read_bytes
 
 if TYPE_CHECKING:
     from papi.experiments.grid import Cell, Ended
@@ -40,7 +41,8 @@ class Board:
     def share(self, cell: "Cell") -> float:
         """The share of a cell that is trained, counted in epochs."""
         try:
-            return min(1.0, (cell.folder / "metrics.jsonl").read_bytes().count(b"\n") / cell.epochs)
+            rows = read_bytes(cell.folder / "metrics.jsonl", ROWS_BYTES, inside=cell.folder)
+            return min(1.0, rows.count(b"\n") / cell.epochs)
         except OSError:
             return 0.0
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from papi.cli.bench_options import Output, Training
 from papi.cli.bench_progress import Board
 from papi.cli.terminal import make_console, printable
+from papi.errors import UserError
 from papi.experiments import SUITES, cells, find_suites, rendering, tables
 from papi.experiments.estimate import GPU_FLOPS, gpu_hours, seconds_here
 from papi.experiments.figures import save_all
@@ -102,7 +103,12 @@ def _print_tables(suite: Suite, scale: Scale, results: Results, format: str) -> 
 def _save_figures(suite: Suite, results: Results, folder: Path) -> None:
     """Figures without curves are left out. Standard output stays free for the tables."""
     console = make_console(stderr=True)
-    saved = save_all(suite, results, folder)
+    try:
+        saved = save_all(suite, results, folder)
+    except OSError as error:
+        raise UserError(
+            f"the figures cannot be written to {folder} ({error.strerror}). Choose another folder with --figures."
+        ) from error
     for _, file in saved:
         console.print(f"{file} and {file.with_suffix('.png').name}", soft_wrap=True)
     if len(saved) < len(suite.figures):

@@ -23,6 +23,8 @@ from papi.errors import UserError
 from papi.setup.data import load_dataset
 
 PAIRS = 10
+PROBLEMS = 20  # shown; the rest is counted
+CLASSES = 1_000  # more rows than anybody reads
 _CANDIDATES = CandidatesConfig()
 
 
@@ -48,21 +50,35 @@ def check(
     """
     console = make_console()
     config = RunConfig(data=data, candidates=candidates, data_dir=data_dir, data_size=size, data_test_share=0)
-    problems: list[str] = []
+    problems = _Problems()
     dataset = _read(config, console, problems)
     if dataset is not None:
         describe(console, dataset)
-        problems += _useless(dataset)
-    for problem in problems:
+        _find_useless(dataset, problems)
+    for problem in problems.first:
         console.print(f"Problem: {printable(problem)}", soft_wrap=True)
-    if problems:
-        console.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.", style="bold")
+    if problems.count:
+        shown = f" The first {PROBLEMS} are shown." if problems.count > PROBLEMS else ""
+        console.print(f"{problems.count:,} problem{'s' if problems.count > 1 else ''} found.{shown}", style="bold")
         sys.exit(2)
     console.print("No problems found.", style="bold")
     console.print(f"Next: papi train {shlex.join(_words(config))}", soft_wrap=True)
 
 
-def _read(config: RunConfig, console: Console, problems: list[str]) -> Dataset | None:
+class _Problems:
+    """Counts problems and keeps the first: a table can have a million."""
+
+    def __init__(self) -> None:
+        self.first: list[str] = []
+        self.count = 0
+
+    def __call__(self, problem: str) -> None:
+        self.count += 1
+        if self.count <= PROBLEMS:
+            self.first.append(problem)
+
+
+def _read(config: RunConfig, console: Console, problems: _Problems) -> Dataset | None:
     """Read the data and collect problems; None if they cannot be read at all."""
     with _bar(console) as bar:
         task = bar.add_task("reading", total=None)
@@ -71,9 +87,9 @@ def _read(config: RunConfig, console: Console, problems: list[str]) -> Dataset |
             bar.update(task, description=what, completed=done, total=total)
 
         try:
-            return load_dataset(config, problems.append, progress)
+            return load_dataset(config, problems, progress)
         except UserError as error:
-            problems.append(str(error))
+            problems(str(error))
             return None
 
 
@@ -131,22 +147,23 @@ def _sizes(candidates: np.ndarray) -> Table:
 
 def _classes(dataset: Dataset, candidates: np.ndarray) -> Table:
     table = Table("class", "number of sets", "only candidate in", "true label of", title="Classes")
+    if len(dataset.class_names) > CLASSES:
+        table.caption = f"The first {CLASSES:,} of {len(dataset.class_names):,} classes"
     alone = candidates[candidates.sum(1) == 1].sum(0)
-    for k, name in enumerate(dataset.class_names):
+    for k, name in enumerate(dataset.class_names[:CLASSES]):
         true = "–" if dataset.labels is None else f"{int((dataset.labels == k).sum()):,}"
         table.add_row(Text(printable(name)), f"{int(candidates[:, k].sum()):,}", f"{int(alone[k]):,}", true)
     return table
 
 
-def _useless(dataset: Dataset) -> list[str]:
-    """Return a problem if nothing can be learned from the candidate sets."""
+def _find_useless(dataset: Dataset, problems: _Problems) -> None:
+    """Add a problem if nothing can be learned from the candidate sets."""
     if dataset.candidates is None:
-        return []
+        return
     try:
         require_useful(dataset.candidates, dataset.name)
     except UserError as error:
-        return [str(error)]
-    return []
+        problems(str(error))
 
 
 def _bar(console: Console) -> Progress:

@@ -10,6 +10,7 @@ import papi
 from papi.cli.options import OutsideNetwork
 from papi.cli.terminal import make_console
 from papi.errors import UserError
+from papi.files.durable import require_output
 from papi.runs.folder import RunFolder
 
 
@@ -42,11 +43,14 @@ def export(
 
     suffixes = {name: form.suffix for name, form in formats.FORMATS.items()}
     home = run if run.is_dir() else run.parent
-    file = out or home / "exported" / f"model{suffixes[kind]}"
+    file, within = out or home / "exported" / f"model{suffixes[kind]}", None if out else home
     _require_suffix(kind, file, suffixes)
+    inputs = (run, *RunFolder(home).files)
+    if hub_folder is None:
+        require_output(file, inputs=inputs, within=within, pipes=False)
     model = papi.load(run, network=network)
     if hub_folder is None:
-        difference = formats.export(model, kind, file)
+        difference = formats.export(model, kind, file, inputs=inputs, within=within)
         advice = _use(kind, file, formats.input_name(model))
     else:
         folder = RunFolder(home)

@@ -10,11 +10,12 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from papi.cli.options import WHOLE, OutsideNetwork
+from papi.cli.options import SWITCH, WHOLE, OutsideMethod, OutsideNetwork
 from papi.cli.terminal import make_console, printable
 from papi.data.own.tables import join_labels
 from papi.errors import UserError
-from papi.files.durable import output_file
+from papi.files.durable import output_file, require_output
+from papi.files.spreadsheets import cell
 from papi.runs.decisions import fixed_folder
 from papi.runs.folder import RunFolder
 from papi.runs.labels import resolve
@@ -32,9 +33,11 @@ def labels(
     /,
     *,
     out: Path | None = None,
+    raw: Annotated[bool, SWITCH] = False,
     fix: Path | None = None,
     epochs: Annotated[int | None, WHOLE, Parameter(show_default=False)] = None,
     data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
+    method: OutsideMethod = None,
     network: OutsideNetwork = None,
 ) -> None:
     """Write the resolved label of every training image, its confidence, and a ranking of doubtful images.
@@ -46,6 +49,8 @@ def labels(
     out
         The csv file to write; with `--fix`, the folder of the new run. [default: labels.csv in the folder of the run;
         with `--fix`, a folder beside it whose name ends in -fixed]
+    raw
+        Write names as they are. Without it, names that a spreadsheet would compute begin with a single quote.
     fix
         Your decisions: a csv with the columns index, file and label, as the page of `papi report` writes it.
     epochs
@@ -54,9 +59,11 @@ def labels(
         With `--fix`: folder of the datasets. [default: that of the run]
     """
     if fix is None:
-        if (epochs, data_dir, network) != (None, None, None):
-            raise UserError("--epochs, --data-dir and --network are for training on: give decisions with --fix, too.")
-        _write(run, out or run / "labels.csv")
+        if (epochs, data_dir, method, network) != (None, None, None, None):
+            raise UserError(
+                "--epochs, --data-dir, --method and --network are for training on: give decisions with --fix, too."
+            )
+        _write(run, out, raw)
         return
     folder = out or fixed_folder(run)
     if folder.suffix == ".csv":
@@ -65,21 +72,23 @@ def labels(
         raise UserError(f"--epochs must be 1 or more; got {epochs}.")
     from papi.cli.train_progress import show_training_on  # loads torch: labels alone do without
 
-    show_training_on(run, fix, folder, epochs, data_dir, network)
-    _write(folder, folder / "labels.csv")
+    show_training_on(run, fix, folder, epochs, data_dir, method, network)
+    _write(folder, None, raw)
 
 
-def _write(run: Path, file: Path) -> None:
-    """Write the table of a finished run as a csv file, and show its first rows."""
+def _write(run: Path, out: Path | None, raw: bool) -> None:
+    """Write the table of a finished run as a csv file, by default into its folder, and show its first rows."""
     folder = RunFolder(run)
+    file, within = out or run / "labels.csv", None if out else run
+    require_output(file, inputs=folder.files, within=within)
     record = folder.begun()
     if not folder.arrays_file.exists():
         raise UserError(f"the run in {run} is not finished: `papi train` with the same settings continues it.")
     rows = _rows(folder, record)
-    with output_file(file) as half, half.open("w", newline="", encoding="utf-8") as stream:
+    with output_file(file, within=within) as half, half.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
-        writer.writerows(rows)
+        writer.writerows(rows if raw else ([cell(str(value)) for value in row] for row in rows))
     console = make_console()
     console.print(_first(rows))
     if record.parent is not None:
@@ -93,7 +102,7 @@ def _write(run: Path, file: Path) -> None:
 
 def _rows(folder: RunFolder, record: Record) -> list[tuple[object, ...]]:
     """Return a row for each training image, in their order."""
-    sets, arrays = folder.read_sets(), folder.read_arrays()
+    sets, arrays = folder.read_kept()
     found = resolve(sets.candidates, arrays.confidence, arrays.second_opinion)
     linear, prototype = arrays.linear_label, arrays.prototype_label
     agree = None if linear is None or prototype is None else np.equal(linear, prototype)

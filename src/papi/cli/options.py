@@ -75,6 +75,16 @@ OutsideNetwork = Annotated[
 ]
 """An option of commands that load a model. A model file alone never decides which code is imported."""
 
+OutsideMethod = Annotated[
+    str | None,
+    Parameter(
+        "--method",
+        help="`package.module:Class` of the method, if it is not one of PaPi's. It is executed: give only code that "
+        "you trust.",
+    ),
+]
+"""An option of commands that train a run on. A record alone never decides which code is imported."""
+
 
 def option_name(field: str) -> str:
     """Return the option of a field: `data_size` → `--data.size`, `optim.weight_decay` → `--optim.weight-decay`."""

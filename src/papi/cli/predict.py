@@ -3,8 +3,9 @@
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -14,13 +15,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import papi
-from papi.cli.options import WHOLE, OutsideNetwork
+from papi.cli.options import SWITCH, WHOLE, OutsideNetwork
 from papi.cli.terminal import make_console, printable
+from papi.data.own.folders import image_files
 from papi.data.own.incoming import Part, count_samples, read_parts
 from papi.errors import UserError
 from papi.files.durable import output_file
+from papi.files.spreadsheets import cell
+from papi.runs.folder import RunFolder
 
 BATCH = 256
+PROBLEMS = 20  # shown; the rest is counted
+
+Name = Callable[[str], str]  # how the name of a file or a class is written
 
 
 def predict(
@@ -31,6 +38,7 @@ def predict(
     out: Path | None = None,
     kind: Annotated[Literal["csv", "jsonl"] | None, Parameter(name="--format", show_default=False)] = None,
     top: Annotated[int, WHOLE, Parameter(name="--top-k")] = 3,
+    raw: Annotated[bool, SWITCH] = False,
     device: str = "auto",
     network: OutsideNetwork = None,
 ) -> None:
@@ -51,6 +59,9 @@ def predict(
         csv or jsonl. [default: from the name of the file, else csv]
     top
         Number of labels for each image.
+    raw
+        Write names as they are into a csv file. Without it, names that a spreadsheet would compute begin with a single
+        quote.
     device
         cpu, cuda, cuda:1 …; auto uses a GPU if there is one.
     """
@@ -62,8 +73,9 @@ def predict(
     problems: list[str] = []
     console = make_console(stderr=True)
     paths = (first, *more)
-    with _output(out) as stream, _bar(console) as bar:
-        write = _Writer(stream, kind or ("jsonl" if out and out.suffix == ".jsonl" else "csv"), model.class_names, top)
+    kind = kind or ("jsonl" if out and out.suffix == ".jsonl" else "csv")
+    with _output(out, _inputs(out, run, paths)) as stream, _bar(console) as bar:
+        write = _Writer(stream, _naming(kind, raw, terminal=out is None), model.class_names, top, kind == "jsonl")
         task = bar.add_task("predicting", total=count_samples(paths, model.card.shape) if console.is_terminal else None)
         for part in read_parts(paths, model.card.shape, BATCH, problems.append):
             write(part, model)
@@ -76,9 +88,9 @@ def predict(
 class _Writer:
     """Writes a row for each sample: csv with a column for each of the likeliest labels, or one JSON object a line."""
 
-    def __init__(self, stream: IO[str], kind: str, names: tuple[str, ...], top: int) -> None:
-        self.stream, self.names, self.top = stream, names, min(top, len(names))
-        self.json = kind == "jsonl"
+    def __init__(self, stream: IO[str], naming: Name, names: tuple[str, ...], top: int, as_json: bool) -> None:
+        self.stream, self.naming, self.names, self.top = stream, naming, names, min(top, len(names))
+        self.json = as_json
         self.csv = csv.writer(stream, lineterminator="\n")
         self.rows = 0  # written so far
 
@@ -96,14 +108,13 @@ class _Writer:
         self.rows += len(labels)
         if self.json:
             self.stream.writelines(
-                json.dumps(_record(*each), ensure_ascii=False) + "\n"
+                self.naming(json.dumps(_record(*each), ensure_ascii=False)) + "\n"
                 for each in zip(part.files, rows, labels, values, strict=True)
             )
             return
-        self.csv.writerows(
-            [file, row, *(cell for pair in zip(own, map("{:.6f}".format, shares), strict=True) for cell in pair)]
-            for file, row, own, shares in zip(part.files, rows, labels, values, strict=True)
-        )
+        for file, row, own, shares in zip(part.files, rows, labels, values, strict=True):
+            pairs = ((self.naming(label), f"{share:.6f}") for label, share in zip(own, shares, strict=True))
+            self.csv.writerow([self.naming(file), row, *chain.from_iterable(pairs)])
 
 
 def _record(file: str, row: object, labels: list[str], values: list[float]) -> dict[str, object]:
@@ -111,13 +122,40 @@ def _record(file: str, row: object, labels: list[str], values: list[float]) -> d
     return {"file": file, **({} if row == "" else {"row": row}), **top[0], "top": top}
 
 
+def _naming(kind: str, raw: bool, terminal: bool) -> Name:
+    """Return how names are written: into a file as they are, unless a spreadsheet would compute them.
+
+    On the way to a terminal, nothing may steer it: csv has `?` instead, and JSON an escape that means the same.
+    """
+    if kind == "jsonl":
+        return _escaped if terminal else str
+    quoted: Name = str if raw else cell
+    return (lambda name: quoted(printable(name))) if terminal else quoted
+
+
+def _escaped(line: str) -> str:
+    """Return a line of JSON whose texts mean the same and have no character that could steer a terminal."""
+    if printable(line) == line:
+        return line
+    pairs = zip(line, printable(line), strict=True)
+    return "".join(old if new == old else json.dumps(old)[1:-1] for old, new in pairs)
+
+
+def _inputs(out: Path | None, run: Path, paths: tuple[Path, ...]) -> list[Path]:
+    """Return the files that the output must not replace."""
+    if out is None or not out.is_file():
+        return []
+    below = (file for path in paths if path.is_dir() for file in image_files(path))
+    return [run, *RunFolder(run if run.is_dir() else run.parent).files, *paths, *below]
+
+
 @contextmanager
-def _output(out: Path | None) -> Iterator[IO[str]]:
+def _output(out: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
     """Give the terminal, or a file that appears when it is complete."""
     if out is None:
         yield sys.stdout
         return
-    with output_file(out) as half, half.open("w", encoding="utf-8", newline="") as stream:
+    with output_file(out, inputs=inputs) as half, half.open("w", encoding="utf-8", newline="") as stream:
         yield stream
 
 
@@ -132,8 +170,10 @@ def _nothing(problems: list[str], paths: tuple[Path, ...]) -> str:
 def _conclude(console: Console, done: int, problems: list[str], out: Path | None) -> None:
     if problems:
         console.print(f"Warning: {len(problems):,} could not be read and were left out:", soft_wrap=True)
-        for problem in problems:
+        for problem in problems[:PROBLEMS]:
             console.print(f"  {printable(problem)}", soft_wrap=True)
+        if len(problems) > PROBLEMS:
+            console.print(f"  … and {len(problems) - PROBLEMS:,} more", soft_wrap=True)
     where = f" are in {out}" if out else ""
     console.print(f"{done:,} predictions{where}", soft_wrap=True)
 

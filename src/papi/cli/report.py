@@ -9,8 +9,10 @@ from cyclopts import Parameter
 
 from papi.cli.options import SWITCH
 from papi.cli.terminal import make_console
-from papi.files.durable import output_file
+from papi.files.durable import output_file, require_output
 from papi.report import comparison_page, read_run, run_page
+from papi.report.run import Run
+from papi.runs.folder import RunFolder
 
 
 def report(
@@ -37,10 +39,13 @@ def report(
         Open the page in the browser.
     """
     folders = list(dict.fromkeys(path.resolve() for path in (first, *more)))
+    home = first if len(folders) == 1 else Path()
+    file, within = (home / "report.html", home) if out is None else (out, None)
+    require_output(file, inputs=[each for folder in folders for each in RunFolder(folder).files], within=within)
     runs = [read_run(folder, data_dir) for folder in folders]
+    require_output(file, inputs=[each for run in runs for each in _data_files(run)], within=within)
     page = run_page(runs[0]) if len(runs) == 1 else comparison_page(runs)
-    file = out or (first / "report.html" if len(runs) == 1 else Path("report.html"))
-    with output_file(file) as half:
+    with output_file(file, within=within) as half:
         half.write_text(page, encoding="utf-8")
     console = make_console()
     for run in runs:
@@ -55,3 +60,11 @@ def report(
     elif len(runs) == 1 and runs[0].resolved is not None:
         fix = f"papi labels {shlex.quote(str(first))} --fix decisions.csv"
         console.print(f"Next: decide the doubtful images in the page, then {fix}", soft_wrap=True)
+
+
+def _data_files(run: Run) -> list[Path]:
+    """Return what the run was trained on, as far as it was named by a path."""
+    if run.config is None:
+        return []
+    given = run.config.candidates
+    return [Path(each) for each in (run.config.data, given.file, given.groups, given.matrix) if each is not None]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from papi.errors import UserError
+from papi.files.durable import require_inside
 from papi.runs.schema import EpochRow
 
 
@@ -27,8 +28,9 @@ class Scalars:
             raise UserError(
                 "--tensorboard needs a package that is not installed: pip install 'papi-pll[tensorboard]'."
             ) from error
-        target = str(folder / "tensorboard")
-        self._writer: _Writer = SummaryWriter(target, purge_step=first_epoch + 1)  # type: ignore[no-untyped-call]
+        target = folder / "tensorboard"
+        require_inside(target, folder)
+        self._writer: _Writer = SummaryWriter(str(target), purge_step=first_epoch + 1)  # type: ignore[no-untyped-call]
 
     def add(self, row: EpochRow) -> None:
         """Write the numbers of one epoch. They are on disk when this returns, so a kill loses nothing."""

@@ -1,10 +1,13 @@
 """The terminal as all commands use it. Names of files and classes are shown as text and never obeyed."""
 
 import os
+import unicodedata
 
 from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
 from rich.style import Style
 from rich.text import Text
+
+_JOINERS = "\u200c\u200d"
 
 
 class _PlainConsole(Console):
@@ -49,5 +52,13 @@ def process() -> int:
 
 
 def printable(text: str) -> str:
-    """Return the text with control characters replaced: names of files or classes could contain them."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+    """Return the text with every character replaced by `?` that could steer a terminal.
+
+    Names of files or classes could contain them: control characters, escape sequences, line ends, and marks that turn
+    the direction of writing. Spaces of all widths stay, and so do the joiners of Indic scripts and emoji.
+    """
+    return text if text.isprintable() else "".join(each if _is_harmless(each) else "?" for each in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character.isprintable() or character in _JOINERS or unicodedata.category(character) == "Zs"

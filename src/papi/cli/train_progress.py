@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from papi import train as run
+from papi.cli.output import lasting_output
 from papi.cli.tensorboard import Scalars
 from papi.cli.terminal import make_console, printable, process
 from papi.config import RunConfig
@@ -31,7 +32,13 @@ def show_training(config: RunConfig, folder: Path, *, tensorboard: bool) -> None
 
 
 def show_training_on(
-    parent: Path, decisions: Path, folder: Path, epochs: int | None, data_dir: Path | None, network: str | None
+    parent: Path,
+    decisions: Path,
+    folder: Path,
+    epochs: int | None,
+    data_dir: Path | None,
+    method: str | None,
+    network: str | None,
 ) -> None:
     """Continue a finished run with a person's decisions, and show it."""
 
@@ -42,6 +49,7 @@ def show_training_on(
             folder,
             epochs=epochs,
             data_dir=data_dir,
+            method=method,
             network=network,
             stop_requested=stop,
             progress=prepare,
@@ -54,7 +62,7 @@ def follow(folder: Path, begin: Begin, *, tensorboard: bool = False) -> None:
     """Show training as it goes. If it is stopped, say how to continue and end the process."""
     scalars: Scalars | None = None
     console = make_console()
-    with stop_signals() as received, progress_bar(console) as bar:
+    with lasting_output(), stop_signals() as received, progress_bar(console) as bar:
         task = bar.add_task("reading data", total=None)
 
         def prepare(what: str, done: int, total: int) -> None:

@@ -21,6 +21,7 @@ CURVES: dict[str, tuple[Callable[[EpochRow], float | None], bool]] = {  # title 
     "resolved labels": (lambda row: row.disambiguation_accuracy, True),
     "mean confidence": (lambda row: row.mean_confidence, True),
 }
+LARGEST = 1e300  # of a value that can be drawn: differences between two of them are finite
 HEIGHT = 6  # lines of a curve, where the terminal has room
 LONGEST = 86_400  # seconds between two looks: a day
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character: left, right, from the top
@@ -85,10 +86,10 @@ def fitting(lines: int) -> int:
 def drawing(folder: RunFolder, width: int, height: int, going: bool) -> Group:
     """Draw a run as it is now: how far it is, and a curve for each of its measurements."""
     rows = folder.read_rows()
-    epochs = int(folder.begun().config.get("epochs") or 0) or len(rows) or 1
+    epochs = folder.begun().epochs or len(rows) or 1
     parts = [Text(_state(folder, rows, epochs, going), style="bold"), Text(printable(str(folder.path)), style="dim")]
     for title, (measured, percent) in CURVES.items():
-        known = [(row.epoch, value) for row in rows if (value := measured(row)) is not None]
+        known = [(row.epoch, value) for row in rows if (value := measured(row)) is not None and row.epoch < epochs]
         if known:
             parts.append(Text(f"{title}  {_number(known[-1][1], percent)}"))
             parts.append(Text("\n".join(curve(known, epochs, min(width, 80) - 9, height, percent))))
@@ -113,7 +114,7 @@ def _number(value: float, percent: bool) -> str:
 def curve(points: Sequence[tuple[int, float]], epochs: int, columns: int, height: int, percent: bool) -> list[str]:
     """Draw a curve as lines of braille characters, two dots wide and four high, between its extreme values."""
     columns = max(10, columns)
-    finite = [(epoch, value) for epoch, value in points if abs(value) != float("inf") and value == value]
+    finite = [(epoch, value) for epoch, value in points if abs(value) < LARGEST]
     if not finite:
         return ["  no finite value"]
     low, high = min(value for _, value in finite), max(value for _, value in finite)

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from papi.experiments.results import Result, Results
 from papi.experiments.suites import Entry, Figure, Suite, Task
 from papi.experiments.tables import outcome
+from papi.files.durable import replacing
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -134,8 +135,10 @@ def save(drawing: Drawing, path: Path) -> list[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     vector, pixels = path.with_suffix(".svg"), path.with_suffix(".png")
     with mpl.rc_context(STYLE):
-        drawing.savefig(vector, metadata={"Date": None})
-        drawing.savefig(pixels, dpi=130, metadata={"Software": None})
+        with replacing(vector) as stream:
+            drawing.savefig(stream, format="svg", metadata={"Date": None})
+        with replacing(pixels) as stream:
+            drawing.savefig(stream, format="png", dpi=130, metadata={"Software": None})
     return [vector, pixels]
 
 

@@ -24,6 +24,7 @@ from papi.config import RunConfig
 from papi.errors import UserError
 from papi.experiments import cells
 from papi.experiments.compute import work
+from papi.files.durable import open_regular, require_inside
 
 Backend = Literal["local", "dask", "ray"]
 
@@ -81,8 +82,9 @@ class Processes:
 
     def train(self, cell: Cell) -> Ended:
         """Train a cell, as soon as no other process trains it."""
+        require_inside(cell.lock.parent, cell.folder.parent)
         cell.lock.parent.mkdir(parents=True, exist_ok=True)
-        with cell.lock.open("w") as lock:
+        with os.fdopen(open_regular(cell.lock, os.O_WRONLY | os.O_CREAT), "w") as lock:
             while not lock_descriptor(lock.fileno(), blocking=False):
                 if self._stopping.wait(0.5):
                     break
@@ -98,7 +100,7 @@ class Processes:
     def _run(self, cell: Cell, lock: int) -> tuple[int, str]:
         """The exit code of the process, and what it wrote to its error output."""
         options = ["--threads", str(cell.threads), "--out", str(cell.folder)]
-        with subprocess.Popen(
+        with subprocess.Popen(  # our own program, and no shell  # nosec B603
             [sys.executable, "-m", "papi", "train", *cell.arguments, *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

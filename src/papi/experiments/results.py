@@ -9,6 +9,7 @@ from pathlib import Path
 from papi.config import RunConfig
 from papi.data.loader import batch_bounds
 from papi.experiments import cells
+from papi.files.outside import needs_import
 from papi.runs.folder import RunFolder
 
 VALUES = (
@@ -91,12 +92,15 @@ def read_runs(folder: Path) -> Results:
 def read_run(path: Path) -> Result | None:
     """The result of one run folder.
 
-    None if the run is unfinished, was not made by `papi train`, or has settings that this version does not know.
+    None if the run is unfinished, was not made by `papi train`, has settings that this version does not know, or needs
+    a method that nobody has imported: no code is run because a file names it.
     """
     folder = RunFolder(path)
     try:
         record, summary = folder.read_record(), folder.read_summary()
         if record is None or summary is None or not _by_papi_train(record.command):
+            return None
+        if needs_import(record.run_config.method):
             return None
         rows, known = folder.read_rows(), summary.to_json()
         curves = {name: [_rounded(getattr(row, name)) for row in rows] for name in CURVES}
@@ -107,7 +111,7 @@ def read_run(path: Path) -> Result | None:
             Origin(dict(record.versions), record.threads, _date(folder.summary_file), record.commit),
         )
         _ = result.key  # fails for settings that are no longer known
-    except (KeyError, TypeError, ValueError):  # a UserError is a ValueError
+    except (AttributeError, KeyError, TypeError, ValueError):  # a UserError is a ValueError
         return None
     return result
 

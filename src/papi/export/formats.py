@@ -7,11 +7,11 @@ import copy
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import asdict
 from importlib.util import find_spec
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from papi.networks import NETWORKS
 from papi.networks.build import arranged
 from papi.networks.registry import explained
 from papi.randomness import draws
-from papi.runs.model import save_model
+from papi.runs.model import model_bytes
 
 TOLERANCE = 1e-4
 CHECKED = (1, 2, 7, 64)  # sizes of the batches that are compared
@@ -73,13 +73,13 @@ class _Format(NamedTuple):
     read: Callable[[Model, Path], Answer]
 
 
-def export(model: Model, kind: str, file: Path) -> float:
+def export(model: Model, kind: str, file: Path, *, inputs: Iterable[Path] = (), within: Path | None = None) -> float:
     """Write the model as `kind` of FORMATS; return by how much its answers differ at most.
 
-    The file is written beside, checked, and renamed.
+    The file is written beside, checked, and renamed. `inputs` and `within` are those of `output_file`.
     """
     _require_packages(kind)
-    with output_file(file) as half:
+    with output_file(file, inputs=inputs, within=within, pipes=False) as half:
         difference = _written(model, kind, half)
         if not difference <= TOLERANCE:
             raise UserError(
@@ -170,7 +170,9 @@ def _read_onnx(_: Model, file: Path) -> Answer:
 def _write_pt2(model: Model, file: Path) -> None:
     shapes = ({0: torch.export.Dim("batch")},)
     program = torch.export.export(Whole(model), (_example(model),), dynamic_shapes=shapes)
-    torch.export.save(program, file, extra_files={METADATA: _card(model)})
+    content = BytesIO()  # on a full disk PyTorch's own writer ends the process
+    torch.export.save(program, content, extra_files={METADATA: _card(model)})
+    file.write_bytes(content.getbuffer())
 
 
 def _read_pt2(_: Model, file: Path) -> Answer:
@@ -179,7 +181,9 @@ def _read_pt2(_: Model, file: Path) -> Answer:
 
 def _write_torchscript(model: Model, file: Path) -> None:
     traced = torch.jit.trace(Whole(model), _example(model))  # type: ignore[no-untyped-call]
-    torch.jit.save(traced, str(file), _extra_files={METADATA: _card(model)})  # type: ignore[no-untyped-call]
+    content = BytesIO()  # on a full disk PyTorch's own writer ends the process
+    torch.jit.save(traced, content, _extra_files={METADATA: _card(model)})  # type: ignore[no-untyped-call]
+    file.write_bytes(content.getbuffer())
 
 
 def _read_torchscript(_: Model, file: Path) -> Answer:
@@ -192,7 +196,7 @@ def _asking(module: Callable[[Tensor], Tensor]) -> Answer:
 
 
 def _write_safetensors(model: Model, file: Path) -> None:
-    save_model(file, model.network, model.card)
+    file.write_bytes(model_bytes(model.network, model.card))
 
 
 def _read_safetensors(model: Model, file: Path) -> Answer:

@@ -6,12 +6,14 @@ Everything is written on this machine; nothing is sent anywhere.
 import json
 import os
 import shutil
+import uuid
 from importlib.util import find_spec
 from pathlib import Path
 
 from papi import __version__
 from papi.errors import UserError
 from papi.export.formats import FORMATS, export, input_name
+from papi.files.durable import replacing, sync_folder
 from papi.inference import Model
 from papi.runs.schema import Record, Summary
 
@@ -31,10 +33,12 @@ def write_hub_folder(
         raise UserError("--hub-folder needs huggingface_hub: pip install 'papi-pll[hub]'")
     if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UserError(f"{folder} is not an empty folder: choose another with --hub-folder, or remove it.")
-    half = folder.with_name(f".{folder.name}.writing")
+    if folder.is_symlink():
+        raise UserError(f"{folder} is a link: name the folder it leads to, or remove the link.")
+    half = folder.with_name(f".{folder.name[:40]}.{uuid.uuid4().hex[:12]}.writing")
     try:
-        shutil.rmtree(half, ignore_errors=True)
-        half.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        half.mkdir()
         export(model, "safetensors", half / "model.safetensors")
         difference = export(model, kind, half / place(kind))
         _write(half / "config.json", json.dumps(_config(model), indent=2, ensure_ascii=False) + "\n")
@@ -43,6 +47,7 @@ def write_hub_folder(
         if folder.exists():
             folder.rmdir()
         os.replace(half, folder)
+        sync_folder(folder.parent)
     except OSError as error:
         raise UserError(f"{folder} cannot be written ({error.strerror}). Choose another with --hub-folder.") from error
     finally:
@@ -56,7 +61,8 @@ def place(kind: str) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
+    with replacing(file) as stream:
+        stream.write(text.encode())
 
 
 def _config(model: Model) -> dict[str, object]:

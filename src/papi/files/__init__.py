@@ -1,4 +1,4 @@
-"""Files that are whole or refused, and where they lie: atomic writes, locks, archives of arrays, the cache folder.
+"""Files that are whole or refused, and where they lie: reading what anybody wrote, atomic writes, locks, the cache.
 
 Imports nothing of the package but errors.
 """

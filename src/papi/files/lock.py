@@ -8,19 +8,20 @@ file names its owner: the process number on the first line, the machine on the s
 
 import errno
 import os
-import shutil
 import socket
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout, lock_descriptor
 
 from papi.errors import UserError
+from papi.files.durable import open_regular, require_regular
 
 NAME = "run.lock"
+LARGEST = 4096  # bytes of a lock file that are read
 PATIENCE = 0.3  # seconds: `holder` takes the lock for a moment to see whether it is free
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
@@ -43,6 +44,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.file = folder / NAME
         self._lock: BaseFileLock
+        require_regular(self.file)
         if _has_locks(folder):
             hint = ""
             self._lock = FileLock(self.file, thread_local=False, on_acquired=self._sign)
@@ -89,8 +91,8 @@ def holder(folder: Path) -> tuple[Owner | None, bool]:
     file = folder / NAME
     owner = _read(file)
     try:
-        stream = file.open("rb")
-    except OSError:
+        stream = _open(file)
+    except (OSError, UserError):
         return None, False
     import fcntl  # not on Windows, where models are used but not trained
 
@@ -129,8 +131,10 @@ def _ended(file: Path) -> bool:
     filelock finds that out when it takes over a stale lock, and not otherwise, so it gets a copy to take over.
     """
     with tempfile.TemporaryDirectory() as place:
+        copy = Path(place, NAME)
         try:
-            copy = shutil.copyfile(file, Path(place, NAME))
+            with _open(file) as stream:
+                copy.write_bytes(stream.read(LARGEST))
         except FileNotFoundError:
             return True
         try:
@@ -140,13 +144,17 @@ def _ended(file: Path) -> bool:
             return False
 
 
+def _open(file: Path) -> BinaryIO:
+    return os.fdopen(open_regular(file, os.O_RDONLY), "rb")
+
+
 def _read(file: Path) -> Owner | None:
     """The owner that a lock file names; None while that is being written, or if it is damaged."""
     try:
-        with file.open("rb") as stream:
-            pid, host, *_ = stream.read(4096).decode().splitlines()
+        with _open(file) as stream:
+            pid, host, *_ = stream.read(LARGEST).decode().splitlines()
             since = time.localtime(os.fstat(stream.fileno()).st_mtime)
         # In a container filelock appends `?` and the number of the container's process table to the machine's name.
         return Owner(int(pid), host.partition("?")[0], time.strftime("%Y-%m-%d %H:%M:%S", since))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # a UserError is a ValueError
         return None

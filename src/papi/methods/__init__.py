@@ -23,6 +23,9 @@ METHODS = {
     "lws": "papi.methods.lws:LWS",
     "rc": "papi.methods.rc:RC",
     "cc": "papi.methods.cc:CC",
+    "dirk": "papi.methods.dirk:DIRK",
+    "em": "papi.methods.em:EM",
+    "neighbours": "papi.methods.neighbours:NeighbourVotes",
     "supervised": "papi.methods.supervised:Supervised",
 }
 
@@ -34,6 +37,8 @@ def find_method(name: str) -> "type[Method]":
     if ":" not in name and name not in METHODS:
         raise unknown("method", name, [*METHODS, "package.module:Class"])
     module, _, attribute = METHODS.get(name, name).partition(":")
+    if not all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
+        raise UserError(f"--method {name} does not name a class: write it like package.module:Class.")
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:

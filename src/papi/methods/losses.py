@@ -6,10 +6,11 @@ Everything is computed through log-softmax and in float32 or wider, so that logi
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax, one_hot
+from torch.nn.functional import log_softmax, normalize, one_hot
 
 
 def wide(values: Tensor) -> Tensor:
@@ -34,6 +35,22 @@ def candidate_argmax(scores: Tensor, candidates: Tensor) -> Tensor:
     return _among(scores, candidates).argmax(1)
 
 
+def rectified(logits: Tensor, candidates: Tensor) -> Tensor:
+    """Softmax rescaled inside and outside the candidates, so that no other label is above the lowest candidate (DIRK).
+
+    Proportions on each side stay, and rows sum to one. With u = softmax(logits) and c the highest share among the other
+    labels alone, the candidates together get c / (c + min u), and the others the rest. A full set keeps its softmax.
+    """
+    logits = wide(logits)
+    inside, outside = candidate_softmax(logits, candidates), candidate_softmax(logits, ~candidates)
+    lowest = log_softmax(logits, 1).masked_fill(~candidates, torch.inf).amin(1, keepdim=True)
+    # Both shares are sigmoids of the same odds. A subtraction from one would lose the digits of the smaller share.
+    odds = outside.amax(1, keepdim=True).log() - lowest
+    both = torch.sigmoid(odds) * inside + torch.sigmoid(-odds) * outside
+    # A full set has nothing outside: its second softmax is undefined, and not used.
+    return torch.where(candidates.all(1, keepdim=True), inside, both)
+
+
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Mean over the batch of -Σ_j target_j log softmax(logits)_j."""
     return -(target * log_softmax(wide(logits), 1)).sum(1).mean()
@@ -51,8 +68,7 @@ def mixed_kl_divergence(target: Tensor, partner: Tensor, share: float, logits: T
 
 def candidate_likelihood_loss(logits: Tensor, candidates: Tensor) -> Tensor:
     """Mean over the batch of -log Σ_{j in candidates} softmax(logits)_j: some candidate is the true label."""
-    within = log_softmax(wide(logits), 1).masked_fill(~candidates, -torch.inf)
-    return -within.logsumexp(1).mean()
+    return -_among(log_softmax(wide(logits), 1), candidates).logsumexp(1).mean()
 
 
 def log_complement(logits: Tensor) -> Tensor:
@@ -118,6 +134,42 @@ def supervised_contrastive(
     similarity = (query[rows] @ others.T / temperature).masked_fill(itself, -torch.inf)
     attraction = log_softmax(similarity, 1).masked_fill(~positive, 0.0).sum(1)
     return -(attraction / positive.sum(1)).mean()
+
+
+class Compared(NamedTuple):
+    """What a contrastive loss compares: unit vectors, and the label and distribution that each of them carries."""
+
+    features: Tensor  # (n, d)
+    labels: Tensor  # (n,) int64
+    beliefs: Tensor  # (n, K)
+
+
+def weighted_contrastive(
+    query: Compared, others: Compared, temperature: float, belief_temperature: float, rows: slice = slice(None)
+) -> Tensor:
+    """Each query is drawn to all that share its label, more strongly to those that believe alike (DIRK).
+
+    -Σ_a w_a log softmax_a of the similarities to all but the query itself, averaged over the queries in `rows`. The
+    weights w are the softmax, over the positives a, of the cosine between beliefs. Each query needs a positive among
+    `others`: its own key.
+    """
+    columns = Compared(*(torch.cat(pair) for pair in zip(query, others, strict=True)))
+    itself = torch.eye(len(query.labels), len(columns.labels), dtype=torch.bool, device=query.labels.device)[rows]
+    similarity = wide(query.features)[rows] @ wide(columns.features).T / temperature
+    positive = (query.labels[rows, None] == columns.labels) & ~itself
+    agreement = normalize(wide(query.beliefs))[rows] @ normalize(wide(columns.beliefs)).T / belief_temperature
+    weights = candidate_softmax(agreement, positive)
+    # The weights sum to one, so the normaliser of the softmax stands alone.
+    normaliser = similarity.masked_fill(itself, -torch.inf).logsumexp(1)
+    return (normaliser - (weights * similarity).sum(1)).mean()
+
+
+def balance_loss(probabilities: Tensor) -> Tensor:
+    """-(1/K) Σ_k log p_k with p the mean of all rows `(B, K)`: least, log K, where all classes are equally frequent.
+
+    A class counts as 1e-6 at least: one that is absent from a batch has no gradient.
+    """
+    return -wide(probabilities).mean(0).clamp(min=1e-6).log().mean()
 
 
 def dirichlet_kl(alpha: Tensor) -> Tensor:

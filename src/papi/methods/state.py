@@ -115,21 +115,24 @@ class FeatureQueue(nn.Module):
     """The last `size` features `(size, d)` and their labels `(size,)`; new ones take the place of the oldest.
 
     It starts full of random unit vectors under the label -1, which no sample has: they are never anyone's positives.
+    With a number of classes, it also keeps what was believed about each: a distribution over labels.
     """
 
     features: Tensor
     labels: Tensor
+    beliefs: Tensor | None  # (size, K)
     pointer: Tensor
 
-    def __init__(self, size: int, dimensions: int) -> None:
+    def __init__(self, size: int, dimensions: int, classes: int | None = None) -> None:
         super().__init__()
         self.register_buffer("features", normalize(torch.randn(size, dimensions)))
         self.register_buffer("labels", torch.full((size,), -1))
+        self.register_buffer("beliefs", None if classes is None else torch.zeros(size, classes))
         self.register_buffer("pointer", torch.tensor(0))
 
     @torch.no_grad()
-    def push(self, features: Tensor, labels: Tensor) -> None:
-        """Take in `(B, d)` and `(B,)`, from the end on at the beginning again; of a larger batch the last remain."""
+    def push(self, features: Tensor, labels: Tensor, beliefs: Tensor | None = None) -> None:
+        """Take in `(B, d)`, `(B,)` and `(B, K)`; of a batch larger than the queue, the last rows remain."""
         part = distributed.locate(len(labels))
         features, labels = part.gather(features), part.gather(labels)
         size = len(self.labels)
@@ -138,6 +141,10 @@ class FeatureQueue(nn.Module):
         # New tensors, not an update in place: the loss of this step still refers to the old queue.
         self.features = self.features.index_copy(0, place, features[arrived].to(self.features.dtype))
         self.labels = self.labels.index_copy(0, place, labels[arrived])
+        if self.beliefs is not None:
+            assert beliefs is not None, "a queue with beliefs takes in some with every feature"
+            new = part.gather(beliefs)[arrived].to(self.beliefs.dtype)
+            self.beliefs = self.beliefs.index_copy(0, place, new)
         self.pointer = (self.pointer + len(labels)) % size
 
 

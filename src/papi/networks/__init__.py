@@ -5,7 +5,7 @@ encoder. Imports `errors` alone.
 """
 
 from papi.networks.build import Network, Output, build, compile_encoders, require_compiler
-from papi.networks.registry import NETWORKS, Factory, is_name, needs_import, reference, require_fitting, title
+from papi.networks.registry import NETWORKS, Factory, is_name, reference, require_fitting, title
 
 __all__ = [
     "NETWORKS",
@@ -15,7 +15,6 @@ __all__ = [
     "build",
     "compile_encoders",
     "is_name",
-    "needs_import",
     "reference",
     "require_compiler",
     "require_fitting",

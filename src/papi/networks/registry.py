@@ -83,22 +83,6 @@ def title(network: str | Factory | nn.Module) -> str:
     return reference(network) or str(named or type(network).__qualname__)
 
 
-def needs_import(name: str) -> bool:
-    """Whether a name leads outside the package, to a module that this process has not imported yet.
-
-    Ask this of a name that comes from a file, because files come from anybody. What the name leads to must belong to
-    its own package, and never to the standard library, which is always imported and holds no networks.
-    """
-    module, colon, attribute = name.partition(":")
-    package = module.partition(".")[0]
-    if not colon:
-        return False
-    if module not in sys.modules or package in {"__main__", *sys.stdlib_module_names}:
-        return True
-    found = getattr(sys.modules[module], attribute, None)
-    return not callable(found) or str(getattr(found, "__module__", None)).partition(".")[0] != package
-
-
 def is_name(text: str) -> bool:
     """Whether a text can lead to a network: it is in the table, or a path."""
     return text in NETWORKS or ":" in text

@@ -1,12 +1,12 @@
 """What the epochs of a run measured: the values along the epochs, the last one, and the best epoch by any of them."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 from papi.runs.schema import EpochRow
 from papi.training.metrics import picked
 
+LARGEST = 1e300  # of a value that can be drawn: differences between two of them are finite
 Measure = Callable[[EpochRow], float | None]
 """Takes one measurement out of a row. None means that it was not measured."""
 
@@ -20,7 +20,7 @@ CRITERIA: dict[str, Measure] = {
 
 def finite(value: float | None) -> TypeGuard[float]:
     """Whether there is a number that can be drawn and compared. A diverged run has rows with NaN and infinity."""
-    return value is not None and abs(value) <= sys.float_info.max
+    return value is not None and abs(value) < LARGEST
 
 
 def logged(name: str) -> Measure:

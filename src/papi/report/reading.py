@@ -1,6 +1,5 @@
 """Reads a run folder as it is: whatever can be read is, and whatever cannot is said in a sentence."""
 
-import json
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ from papi.data.dataset import Dataset
 from papi.data.digest import same_data
 from papi.data.known.sources import SOURCES
 from papi.errors import UserError
+from papi.files.reading import memory_bytes, parse_json, plain_file
 from papi.report.fitting import fit
 from papi.report.run import Run
 from papi.runs.folder import RunFolder
@@ -182,9 +182,10 @@ def _class_names(run: Run, folder: RunFolder, arrays: Arrays | None) -> tuple[st
 def _names_in_model(folder: RunFolder) -> tuple[str, ...]:
     """The class names in model.safetensors, which `papi.runs.model` reads as well, but not without torch."""
     try:
-        with safe_open(folder.model_file, "numpy") as opened:  # type: ignore[no-untyped-call]
-            card = json.loads((opened.metadata() or {}).get("papi", "{}"))
-    except (OSError, SafetensorError, ValueError, RecursionError):
+        file = plain_file(folder.model_file, memory_bytes(), inside=folder.path)
+        with safe_open(file, "numpy") as opened:  # type: ignore[no-untyped-call]
+            card = parse_json((opened.metadata() or {}).get("papi", "{}"))
+    except (OSError, SafetensorError, ValueError):
         return ()
     names = card.get("class_names") if isinstance(card, dict) else None
     return tuple(map(str, names)) if isinstance(names, list) else ()

@@ -7,11 +7,12 @@ a `torch.save` of plain tensors and values. It is read with `weights_only=True`:
 import hashlib
 import io
 import json
+import math
 import os
-import pickle
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
+from typing import BinaryIO, TypedDict
 
 import torch
 from torch import Tensor
@@ -19,9 +20,12 @@ from torch import Tensor
 from papi.config import Values
 from papi.errors import UserError
 from papi.files.durable import replacing
+from papi.files.reading import memory_bytes, opened, parse_json, reason
+from papi.runs.schema import EpochRow
 
 VERSION = 1
 _MAGIC = "papi checkpoint"
+_HEADER_BYTES = 4096
 
 
 class PickedEpoch(TypedDict):
@@ -47,6 +51,10 @@ class State(_Always, total=False):
 
     scaler: Values  # of half precision
     picked: PickedEpoch | None
+
+
+Fitted = Callable[[State], State]
+"""Gives back a state that fits a run. One that does not raises ValueError."""
 
 
 class DamagedCheckpointError(Exception):
@@ -79,33 +87,115 @@ def save(path: Path, state: State, config_hash: str) -> None:
         file.write(content)
 
 
-def load(path: Path, config_hash: str, device: torch.device) -> State:
-    """The state in one file, or DamagedCheckpointError with the reason."""
-    try:
-        with path.open("rb") as file:
-            first, content = file.readline(), file.read()
-    except OSError as error:
-        raise DamagedCheckpointError(f"{path.name} cannot be read ({error.strerror})") from error
-    try:
-        header = json.loads(first)
-        if header["format"] != _MAGIC:
-            raise DamagedCheckpointError(f"{path.name} is not a checkpoint")
-        if header["version"] != VERSION:
-            raise OtherVersionError(f"{path.name} has format version {header['version']}, and {VERSION} is read here")
-        if len(content) != header["length"] or hashlib.sha256(content).hexdigest() != header["sha256"]:
-            raise DamagedCheckpointError(f"{path.name} is incomplete or was altered")
-        if header["config"] != config_hash:
-            raise DamagedCheckpointError(f"{path.name} belongs to a run with other settings")
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedCheckpointError(f"{path.name} has no readable header") from error
-    try:
-        state: State = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, ValueError) as error:
-        raise DamagedCheckpointError(f"{path.name} holds something other than tensors and plain values") from error
+def _as_it_is(state: State) -> State:
     return state
 
 
-def load_newest(path: Path, config_hash: str, device: torch.device) -> tuple[State | None, list[str]]:
+def load(path: Path, config_hash: str, device: torch.device, fitted: Fitted = _as_it_is) -> State:
+    """The state in one file, or DamagedCheckpointError with the reason.
+
+    A checksum shows damage and proves nothing about who wrote the file, so every value is looked at. `fitted` compares
+    the state with the run that is to go on from it.
+    """
+    try:
+        with opened(path, memory_bytes(), inside=path.parent) as file:
+            content = _content(file, path.name, config_hash)
+    except OSError as error:
+        raise DamagedCheckpointError(f"{path.name} cannot be read ({reason(error)})") from error
+    try:
+        found: object = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+    except Exception as error:  # what is no checkpoint fails anywhere in the archive, the pickle or its tensors
+        raise DamagedCheckpointError(f"{path.name} holds something other than tensors and plain values") from error
+    try:
+        return fitted(_state(found))
+    except ValueError as error:
+        raise DamagedCheckpointError(f"{path.name} is not a checkpoint of this run ({reason(error)})") from error
+
+
+def _content(file: BinaryIO, name: str, config_hash: str) -> bytes:
+    """What follows the header, which is compared with the length of the file before anything more is read."""
+    first = file.readline(_HEADER_BYTES)
+    try:
+        header = parse_json(first.decode())
+    except ValueError as error:
+        raise DamagedCheckpointError(f"{name} has no readable header") from error
+    if not isinstance(header, dict) or header.get("format") != _MAGIC:
+        raise DamagedCheckpointError(f"{name} is not a checkpoint")
+    version = header.get("version")
+    if isinstance(version, int) and version != VERSION:
+        raise OtherVersionError(f"{name} has format version {version}, and {VERSION} is read here")
+    length = file.seek(0, os.SEEK_END) - len(first)
+    file.seek(len(first))
+    content = file.read() if (version, header.get("length")) == (VERSION, length) else b""
+    if header.get("sha256") != hashlib.sha256(content).hexdigest():
+        raise DamagedCheckpointError(f"{name} is incomplete or was altered")
+    if header.get("config") != config_hash:
+        raise DamagedCheckpointError(f"{name} belongs to a run with other settings")
+    return content
+
+
+def _state(found: object) -> State:
+    """What was read as a state, if every part of it is of its kind."""
+    match found:
+        case {
+            "method": dict(method),
+            "optimizer": dict(optimizer),
+            "epoch": int(epoch),
+            "step": int(step),
+            "rows": list(rows),
+            "tally": dict(tally),
+            "seconds": dict(seconds),
+            **others,
+        } if epoch >= 0 and step >= 0:
+            state = State(
+                method=_tensors(method),
+                optimizer=optimizer,
+                epoch=epoch,
+                step=step,
+                rows=[EpochRow.from_json(row).to_json() for row in rows],
+                tally=_tensors(tally),
+                seconds={name: _number(value) for name, value in _values(seconds).items()},
+            )
+        case _:
+            raise ValueError("parts are missing or of another kind")
+    if len(rows) != epoch or [row["epoch"] for row in state["rows"]] != list(range(epoch)):
+        raise ValueError(f"it has {len(rows)} rows for {epoch} epochs")
+    if "scaler" in others:
+        state["scaler"] = _values(others["scaler"])
+    if "picked" in others:
+        state["picked"] = None if others["picked"] is None else _picked(_values(others["picked"]), epoch)
+    return state
+
+
+def _picked(found: Values, epochs: int) -> PickedEpoch:
+    epoch, value = found.get("epoch"), _number(found.get("value"))
+    if not isinstance(epoch, int) or not 0 <= epoch < epochs:
+        raise ValueError("the epoch that it has picked is not one of its epochs")
+    return {"epoch": epoch, "value": value, "method": _tensors(_values(found.get("method")))}
+
+
+def _tensors(found: Mapping[str, object]) -> dict[str, Tensor]:
+    tensors = {name: value for name, value in found.items() if isinstance(name, str) and isinstance(value, Tensor)}
+    if len(tensors) != len(found):
+        raise ValueError("something else stands in the place of a tensor")
+    return tensors
+
+
+def _values(found: object) -> Values:
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise ValueError("something else stands in the place of values by name")
+    return found
+
+
+def _number(found: object) -> float:
+    if isinstance(found, bool) or not isinstance(found, float | int) or not abs(found) < math.inf:
+        raise ValueError("something else stands in the place of a number")
+    return found
+
+
+def load_newest(
+    path: Path, config_hash: str, device: torch.device, fitted: Fitted = _as_it_is
+) -> tuple[State | None, list[str]]:
     """The newest whole state, or None, and a sentence for each file that had to be passed over.
 
     Such a file is set aside under another name, so that the next save does not put it in the place of a good one.
@@ -115,7 +205,7 @@ def load_newest(path: Path, config_hash: str, device: torch.device) -> tuple[Sta
     for file in (path, previous(path)):
         if state is None and file.exists():
             try:
-                state = load(file, config_hash, device)
+                state = load(file, config_hash, device, fitted)
             except DamagedCheckpointError as damage:
                 damaged[file] = damage
     others = [damage for damage in damaged.values() if isinstance(damage, OtherVersionError)]

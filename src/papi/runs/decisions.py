@@ -9,7 +9,10 @@ import numpy as np
 from papi.data.dataset import refuse
 from papi.data.own.tables import Row, read_table
 from papi.errors import UserError, unknown
+from papi.files.spreadsheets import text_of
 from papi.runs.labels import candidate_shares
+
+_DIGITS = 18  # of an index: longer numbers count nothing, and Python refuses to read very long ones
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def read_decisions(path: Path, count: int, classes: tuple[str, ...], files: tupl
     found: dict[int, tuple[int, str]] = {}  # row of the image → label, and where that is said
     for row in table.rows:
         label = str(row.values.get("label") or "")
+        label = label if label in number else text_of(label)
         if label not in number:
             raise UserError(f"{row.where}: {unknown('label', label, classes)}")
         image = _image(row, count, place, files)
@@ -74,13 +78,14 @@ def _image(row: Row, count: int, place: dict[str, int], files: tuple[str, ...] |
         raise UserError(
             f"{row.where} names the file {file!r}, and the images of this run have no files: give an index."
         )
+    file = file if file in place else text_of(file)
     if file and file not in place:
         raise UserError(f"{row.where} names {file!r}, which is no training image of this run: check its spelling.")
     if not index and not file:
         raise UserError(f"{row.where} has neither index nor file: which image is it about?")
     if not index:
         return place[file]
-    if not index.isdecimal() or int(index) >= count:
+    if not index.isdecimal() or len(index) > _DIGITS or int(index) >= count:
         raise UserError(f"{row.where} has the index {index!r}: training images are counted from 0 to {count - 1}.")
     if file and place[file] != int(index):
         raise UserError(f"{row.where} has the index {index}, but {file!r} is image {place[file]}: correct one of them.")

@@ -1,10 +1,12 @@
 """The state of a run folder: what is whole, what is damaged, and what can be done. Nothing is changed."""
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import TypeVar
 
 import torch
@@ -57,14 +59,13 @@ def check_up(path: Path) -> Checkup:
         return Checkup((*findings, *_lock(folder)), _without_config(folder, findings))
     state, saved = _checkpoints(folder, record)
     findings = [
-        Finding("config", f"{record.identity.get('method')} on {record.identity.get('data')}"),
+        *_config(folder, record),
         *saved,
         *_rows(folder, record, state, finished=summary is not None),
         *([ending] if ending else []),
         *_whole_files(folder, finished=summary is not None or ending is not None),
-        *_leftovers(folder),
-        *_lock(folder),
     ]
+    findings += [*_together(folder, findings), *_leftovers(folder), *_lock(folder)]
     return Checkup(tuple(findings), _advice(folder, record, state, findings))
 
 
@@ -78,6 +79,13 @@ def _attempt(part: str, read: Callable[[], T]) -> tuple[T | None, Finding | None
 def _missing_config(folder: RunFolder) -> Finding:
     begun = folder.metrics_file.exists() or folder.checkpoint_file.exists() or folder.model_file.exists()
     return Finding("config", "config.json is missing" if begun else "the run has not begun", wrong=begun)
+
+
+def _config(folder: RunFolder, record: Record) -> Iterator[Finding]:
+    yield Finding("config", shorten(f"{record.identity.get('method')} on {record.identity.get('data')}", 300))
+    if record.config:  # the first versions wrote their identity alone
+        _, damage = _attempt("config", folder.read_run_config)
+        yield from [damage] if damage else []
 
 
 def _checkpoints(folder: RunFolder, record: Record) -> tuple[State | None, list[Finding]]:
@@ -131,7 +139,7 @@ def _whole_files(folder: RunFolder, finished: bool) -> Iterator[Finding]:
     readers: dict[Path, tuple[bool, Callable[[], object]]] = {
         folder.candidates_file: (True, folder.read_sets),
         folder.arrays_file: (finished, folder.read_arrays),
-        folder.model_file: (finished, lambda: check_model(folder.model_file)),
+        folder.model_file: (finished, lambda: check_model(folder.path)),
     }
     for file, (expected, read) in readers.items():
         if not file.exists():
@@ -142,21 +150,32 @@ def _whole_files(folder: RunFolder, finished: bool) -> Iterator[Finding]:
         yield damage or Finding(file.stem, f"{file.name} is whole")
 
 
+def _together(folder: RunFolder, findings: list[Finding]) -> Iterator[Finding]:
+    """Files that are whole, each by itself, may still come from different runs."""
+    whole = {finding.part for finding in findings if not finding.wrong}
+    if folder.arrays_file.exists() and {"candidates", "arrays"} <= whole:
+        _, damage = _attempt("arrays", folder.read_kept)
+        yield from [damage] if damage else []
+
+
 def _leftovers(folder: RunFolder) -> Iterator[Finding]:
-    for file in sorted(folder.path.glob(".*.writing")):
-        yield Finding("leftover", f"{file.name} was being written when a process ended; the next start writes it anew")
+    for file in sorted(folder.path.glob(".*.writing*")):
+        yield Finding("leftover", f"{file.name} is half a file that a process began to write; once it ended, delete it")
     for file in sorted(folder.path.glob("*.damaged.pt")):
         yield Finding("leftover", f"{file.name} was damaged and passed over; it can be deleted")
 
 
 def _lock(folder: RunFolder) -> Iterator[Finding]:
     owner, held = lock.holder(folder.path)
+    file = folder.path / lock.NAME
     if held:
         yield Finding("lock", f"in use by {lock.describe(owner)}")
-    elif (folder.path / lock.NAME).exists():
-        yield Finding("lock", f"left by {lock.describe(owner)}, which has ended: it locks nobody out")
-    else:
+    elif not os.path.lexists(file):
         yield Finding("lock", "free")
+    elif file.is_symlink() or not file.is_file():
+        yield Finding("lock", f"{file.name} is no regular file: remove it", wrong=True)
+    else:
+        yield Finding("lock", f"left by {lock.describe(owner)}, which has ended: it locks nobody out")
 
 
 def _without_config(folder: RunFolder, findings: list[Finding]) -> str:
@@ -172,6 +191,8 @@ def _advice(folder: RunFolder, record: Record, state: State | None, findings: li
     wrong = {finding.part for finding in findings if finding.wrong}
     if lock.holder(folder.path)[1]:
         return "It is being trained now: look again when that has ended."
+    if "config" in wrong:
+        return "Its settings cannot be used: open it with the PaPi that wrote it, or train again in a new folder."
     if folder.summary_file.exists():
         if not wrong - {"checkpoint"}:
             report = f"papi report {shlex.quote(str(folder.path))} --open"

@@ -1,7 +1,6 @@
 """The folder of a run. Files are replaced as a whole, by one process at a time, so none is ever seen half."""
 
 import json
-import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ import numpy as np
 
 from papi.config import RunConfig, Values
 from papi.errors import UserError
-from papi.files.durable import replacing
+from papi.files.durable import append, replacing
 from papi.files.lock import Lock
 from papi.files.npz import read_npz
+from papi.files.reading import ROWS_BYTES, read_bytes, read_json, reason
 from papi.runs.identity import differences
 from papi.runs.schema import Arrays, EpochRow, Record, Rows, Sets, Summary
 
@@ -34,6 +34,13 @@ class RunFolder:
         self.checkpoint_file = self.path / "checkpoint.pt"
         self.model_file = self.path / "model.safetensors"
         self._lock: Lock | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that training writes here, present or not. No other command may write over them."""
+        before = self.path / "checkpoint.previous.pt"
+        named = (self.config_file, self.metrics_file, self.summary_file, self.candidates_file, self.arrays_file)
+        return (*named, self.checkpoint_file, before, self.model_file)
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -102,7 +109,7 @@ class RunFolder:
         """What `write_record` wrote, or None in a folder without a run."""
         if not self.config_file.exists():
             return None
-        return _read_json(self.config_file, Record.from_json)
+        return self._read_json(self.config_file, Record.from_json)
 
     def read_run_config(self) -> RunConfig:
         """The settings of the run, as they were when it began."""
@@ -125,19 +132,18 @@ class RunFolder:
 
     def append_row(self, row: EpochRow) -> None:
         """Add the row of an epoch, on disk when this returns."""
-        with self.writing(self.metrics_file), self.metrics_file.open("a") as file:
-            file.write(json.dumps(row.to_json()) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with self.writing(self.metrics_file):
+            append(self.metrics_file, (json.dumps(row.to_json()) + "\n").encode())
 
     def look_at_rows(self) -> Rows:
         """metrics.jsonl as it is, whole or damaged."""
         if not self.metrics_file.exists():
             return Rows((), half=False)
         try:
-            return Rows.from_text(self.metrics_file.read_text(encoding="utf-8", errors="replace"))
+            content = read_bytes(self.metrics_file, ROWS_BYTES, inside=self.path)
         except OSError as error:
-            return Rows((), half=False, problem=error.strerror)
+            return Rows((), half=False, problem=reason(error))
+        return Rows.from_text(content.decode("utf-8", errors="replace"))
 
     def read_rows(self) -> list[EpochRow]:
         """The rows so far; a last line that is still being written is left out."""
@@ -155,7 +161,7 @@ class RunFolder:
 
     def read_summary(self) -> Summary | None:
         """The summary of a finished run, else None."""
-        return _read_json(self.summary_file, Summary.from_json) if self.summary_file.exists() else None
+        return self._read_json(self.summary_file, Summary.from_json) if self.summary_file.exists() else None
 
     def write_arrays(self, arrays: Arrays) -> None:
         """What the finished run keeps for labels and pictures."""
@@ -163,7 +169,7 @@ class RunFolder:
 
     def read_arrays(self) -> Arrays:
         """What `write_arrays` wrote."""
-        return _read_arrays(self.arrays_file, Arrays.from_arrays)
+        return self._read_arrays(self.arrays_file, Arrays.from_arrays)
 
     def write_sets(self, sets: Sets) -> None:
         """The candidate sets that are trained on."""
@@ -171,7 +177,41 @@ class RunFolder:
 
     def read_sets(self) -> Sets:
         """What `write_sets` wrote."""
-        return _read_arrays(self.candidates_file, Sets.from_arrays)
+        return self._read_arrays(self.candidates_file, Sets.from_arrays)
+
+    def read_kept(self) -> tuple[Sets, Arrays]:
+        """The candidate sets and the arrays of a finished run, which belong together and to the classes of its record.
+
+        Each file may be whole and yet come from another run.
+        """
+        sets, arrays, classes = self.read_sets(), self.read_arrays(), len(self.begun().classes)
+        if sets.candidates.shape[1] != classes:
+            raise UserError(
+                f"{self.config_file} names {classes} classes, and {self.candidates_file.name} has sets of "
+                f"{sets.candidates.shape[1]}: they are not of the same run. {self._doctor()}"
+            )
+        try:
+            arrays.require_fitting(sets.candidates)
+        except ValueError as error:
+            raise UserError(
+                f"{self.arrays_file} does not belong to {self.candidates_file.name} ({error}). {self._doctor()}"
+            ) from error
+        return sets, arrays
+
+    def _read_json(self, file: Path, read: Callable[[object], T]) -> T:
+        try:
+            return read(read_json(file, inside=self.path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{file} is damaged ({reason(error)}). {self._doctor()}") from error
+
+    def _read_arrays(self, file: Path, read: Callable[[dict[str, np.ndarray]], T]) -> T:
+        try:
+            return read(read_npz(file, inside=self.path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{file} cannot be read ({reason(error)}). {self._doctor()}") from error
+
+    def _doctor(self) -> str:
+        return f"`papi doctor {shlex.quote(str(self.path))}` says what can be done."
 
     def _write_npz(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
         with self.writing(file), replacing(file) as stream:
@@ -183,21 +223,3 @@ class RunFolder:
     def _write_bytes(self, file: Path, content: bytes) -> None:
         with self.writing(file), replacing(file) as stream:
             stream.write(content)
-
-
-def _read_json(file: Path, read: Callable[[object], T]) -> T:
-    try:
-        return read(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged ({error}). {_doctor(file)}") from error
-
-
-def _read_arrays(file: Path, read: Callable[[dict[str, np.ndarray]], T]) -> T:
-    try:
-        return read(read_npz(file))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file} cannot be read ({error}). {_doctor(file)}") from error
-
-
-def _doctor(file: Path) -> str:
-    return f"`papi doctor {shlex.quote(str(file.parent))}` says what can be done."

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from papi.errors import UserError
+from papi.files.reading import memory_bytes, read_bytes
 from papi.methods.base import Method
 from papi.networks import Network
 from papi.runs.folder import RunFolder
@@ -36,8 +37,15 @@ class Parent:
 
     def hand_prototypes(self, method: Method) -> None:
         """To a method that has prototypes, if the parent's had them."""
-        if method.prototypes is not None and self.prototypes is not None:
-            method.prototypes.value = torch.from_numpy(self.prototypes)
+        if method.prototypes is None or self.prototypes is None:
+            return
+        if self.prototypes.shape != method.prototypes.value.shape:
+            own = tuple(method.prototypes.value.shape)
+            raise UserError(
+                f"what was trained before has prototypes of shape {self.prototypes.shape}, and this run has {own}: "
+                "start anew, or go on with the same network, classes and method."
+            )
+        method.prototypes.value = torch.from_numpy(self.prototypes).to(method.prototypes.value.dtype)
 
     @property
     def model(self) -> str:
@@ -48,6 +56,6 @@ class Parent:
 def read_parent(path: Path) -> Parent:
     """The parent in a folder of a finished run."""
     folder = RunFolder(path)
-    model = hashlib.sha256(folder.model_file.read_bytes()).hexdigest()
     weights, _ = read_weights(path)
+    model = hashlib.sha256(read_bytes(folder.model_file, memory_bytes(), inside=path)).hexdigest()
     return Parent(weights, folder.read_arrays().prototypes, ParentRecord(folder=str(path), model=model))

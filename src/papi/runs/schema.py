@@ -5,26 +5,22 @@ measure yet is `None`. What does not fit raises `ValueError` with the reason; `p
 """
 
 import dataclasses
-import json
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from textwrap import shorten
 from typing import TypeVar
 
 import numpy as np
 
-from papi.config import (
-    CandidatesConfig,
-    CheckpointConfig,
-    OptimConfig,
-    RunConfig,
-    Select,
-    Values,
-    from_dict,
-)
+from papi.config import MAX_THREADS, RunConfig, Select, Values, from_dict
+from papi.files.reading import parse_json, reason
 
 T = TypeVar("T")
+MAX_EPOCHS = 10**7  # that a row may count: curves have a place for each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +66,10 @@ class EpochRow:
         fields = {each.name for each in dataclasses.fields(cls)} - {"logs"}
         logs = {name: value for name, value in read.items() if name not in fields and _is_number(value)}
         own = {name: value for name, value in read.items() if name in fields}
-        return _record(cls, own | {"logs": logs}, "a row")
+        row = _record(cls, own | {"logs": logs}, "a row")
+        if not 0 <= row.epoch < MAX_EPOCHS:
+            raise ValueError(f"epoch is {row.epoch}, which does not fit")
+        return row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +146,14 @@ class Record:
         """The settings of the run, to be completed once more."""
         if not self.config:
             raise ValueError("it does not have all settings")
-        try:
-            config = from_dict(self.config)
-        except (TypeError, AttributeError) as error:  # an unknown name: PaPi of another version
-            raise ValueError(f"its settings are of another version of PaPi ({error})") from error
-        _require_types(config)
-        return config
+        _require_settings(self.config, RunConfig, self.versions.get("papi-pll", "of another version"))
+        return from_dict(self.config)
+
+    @property
+    def epochs(self) -> int | None:
+        """The number of epochs that the run was to have, if its settings say so."""
+        found = self.config.get("epochs")
+        return found if isinstance(found, int) and _is_whole(found) and found > 0 else None
 
     @property
     def data_hash(self) -> str | None:
@@ -175,12 +176,15 @@ class Record:
             raise ValueError("no settings in it")
         for name in ("classes", "command"):
             listed = read.get(name) or []
-            if not isinstance(listed, list | tuple):
-                raise ValueError(f"{name} is no list")
-            read[name] = tuple(map(str, listed))
+            if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+                raise ValueError(f"{name} is not a list of texts")
+            read[name] = tuple(listed)
         if read.get("parent") is not None:
             read["parent"] = _record(ParentRecord, read["parent"], "a parent")
-        return _record(cls, {"config": {}} | read, "the record of a run")
+        record = _record(cls, {"config": {}} | read, "the record of a run")
+        if record.threads is not None and not 1 <= record.threads <= MAX_THREADS:
+            raise ValueError(f"threads is {record.threads}, which does not fit")
+        return record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +210,21 @@ class Arrays:
         """The inverse of `to_arrays`."""
         return _arrays(cls, arrays, table="confidence", kinds="f")
 
+    def require_fitting(self, candidates: np.ndarray) -> None:
+        """Stop at an array that does not fit the candidate sets `(N, K)` of the run."""
+        samples, classes = candidates.shape
+        _require_numbers("confidence", self.confidence, (samples, classes))
+        _require_numbers("second_opinion", self.second_opinion, (samples,))
+        _require_places("linear_label", self.linear_label, samples, classes)
+        _require_places("prototype_label", self.prototype_label, samples, classes)
+        _require_places("held_out", self.held_out, None, samples)
+        _require_numbers("test_probabilities", self.test_probabilities, (None, classes))
+        _require_numbers("embedding", self.embedding, (None, None))
+        tests = None if self.test_probabilities is None else len(self.test_probabilities)
+        points = None if self.embedding is None else len(self.embedding)
+        _require_places("embedding_index", self.embedding_index, points, tests)
+        _require_numbers("prototypes", self.prototypes, (classes, None))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sets:
@@ -222,7 +241,14 @@ class Sets:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Sets":
         """The inverse of `to_arrays`."""
-        return _arrays(cls, arrays, table="candidates", kinds="b")
+        sets = _arrays(cls, arrays, table="candidates", kinds="b")
+        samples = len(sets.candidates)
+        if sets.file_names is not None and (sets.file_names.shape != (samples,) or sets.file_names.dtype.kind != "U"):
+            raise ValueError(_unfit("file_names", sets.file_names))
+        _require_places("rows", sets.rows, samples, None)
+        if not sets.candidates.any(1).all():
+            raise ValueError("it has samples without a candidate")
+        return sets
 
 
 @dataclass(frozen=True)
@@ -240,15 +266,15 @@ class Rows:
         rows: list[EpochRow] = []
         for number, line in enumerate(lines, 1):
             try:
-                rows.append(EpochRow.from_json(json.loads(line)))
-            except (ValueError, RecursionError) as error:
-                return cls(tuple(rows), bool(last), f"line {number}: {error}")
+                rows.append(EpochRow.from_json(parse_json(line)))
+            except ValueError as error:
+                return cls(tuple(rows), bool(last), f"line {number}: {reason(error)}")
         return cls(tuple(rows), bool(last))
 
 
 def _object(values: object, what: str) -> Values:
     if not isinstance(values, dict):
-        raise ValueError(f"{what} is a JSON object, and this is none")
+        raise ValueError(f"{what} must be a JSON object; got {_shown(values)}")
     return dict(values)
 
 
@@ -263,7 +289,8 @@ def _is_whole(value: object) -> bool:
 
 def _record(kind: type[T], values: object, what: str) -> T:
     """A dataclass from a JSON object. Names it does not know are of a later version, and left out."""
-    hints = typing.get_type_hints(kind)
+    of_any_kind: type = kind
+    hints = _hints(of_any_kind)
     read = {name: value for name, value in _object(values, what).items() if name in hints}
     for each in dataclasses.fields(kind):  # type: ignore[arg-type]
         required = each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
@@ -271,19 +298,34 @@ def _record(kind: type[T], values: object, what: str) -> T:
             raise ValueError(f"{what} needs {each.name}")
     for name, value in read.items():
         if not _suits(value, hints[name]):
-            raise ValueError(f"{name} is {value!r}, which does not fit")
+            raise ValueError(f"{name} is {_shown(value)}, which does not fit")
     return kind(**read)
 
 
-def _require_types(config: RunConfig | CandidatesConfig | OptimConfig | CheckpointConfig) -> None:
-    """Stop at a setting of the wrong type: JSON may hold anything, and a dataclass takes it."""
-    hints = typing.get_type_hints(type(config))
-    for each in dataclasses.fields(config):
-        value = getattr(config, each.name)
-        if isinstance(value, CandidatesConfig | OptimConfig | CheckpointConfig):
-            _require_types(value)
-        elif not _suits(value, hints[each.name]):
-            raise ValueError(f"{each.name} is {value!r}, which does not fit")
+@cache
+def _hints(kind: type) -> dict[str, object]:
+    return typing.get_type_hints(kind)
+
+
+def _shown(value: object) -> str:
+    return shorten(repr(value), 60, placeholder=" …")
+
+
+def _require_settings(values: object, kind: type, version: str) -> None:
+    """Stop at a setting that is unknown or of the wrong type: JSON may hold anything, and a dataclass takes it."""
+    hints = _hints(kind)
+    for name, value in _object(values, "settings").items():
+        if name not in hints:
+            raise ValueError(
+                f"PaPi {version} wrote them, and its setting {name!r} is unknown here: use that version of PaPi"
+            )
+        hint = hints[name]
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            _require_settings(value, hint, version)
+            continue
+        typed = Path(value) if isinstance(value, str) and Path in (hint, *typing.get_args(hint)) else value
+        if not _suits(tuple(value) if isinstance(value, list) else typed, hint):
+            raise ValueError(f"{name} is {_shown(value)}, which does not fit")
 
 
 def _suits(value: object, hint: object) -> bool:
@@ -316,5 +358,27 @@ def _arrays(kind: type[T], arrays: Mapping[str, np.ndarray], table: str, kinds: 
         raise ValueError(f"it has no array {table}")
     found = arrays[table]
     if found.ndim != 2 or not found.size or found.dtype.kind not in kinds:
-        raise ValueError(f"its array {table} has the shape {found.shape} and the type {found.dtype}")
+        raise ValueError(_unfit(table, found))
     return kind(**{name: value for name, value in arrays.items() if name in names})
+
+
+def _require_numbers(name: str, array: np.ndarray | None, shape: tuple[int | None, ...]) -> None:
+    """Stop at an array that is not one of floats with this shape; None stands for any length."""
+    if array is None:
+        return
+    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
+    if not fits or array.dtype.kind != "f":
+        raise ValueError(_unfit(name, array))
+
+
+def _require_places(name: str, array: np.ndarray | None, count: int | None, below: int | None) -> None:
+    """Stop at an array that is not `count` whole numbers from 0 to `below`; None stands for any number."""
+    if array is None:
+        return
+    fits = array.ndim == 1 and array.dtype.kind in "iu" and count in (None, len(array))
+    if not fits or (array < 0).any() or (below is not None and (array >= below).any()):
+        raise ValueError(_unfit(name, array))
+
+
+def _unfit(name: str, array: np.ndarray) -> str:
+    return f"its array {name} does not fit: it has the shape {array.shape} and the type {array.dtype}"

@@ -9,7 +9,10 @@ from papi.config import CandidateSettings, RunConfig, Settings
 from papi.data import candidates as generators
 from papi.data import load
 from papi.data.dataset import Dataset, Progress, Report, refuse, silent
+from papi.data.known.sources import SOURCES
+from papi.data.own.folders import leads_out
 from papi.data.own.groupings import read_groups, read_matrix
+from papi.data.own.image_folder import sorted_by_class
 from papi.data.own.load import Reading
 from papi.errors import UserError
 
@@ -29,6 +32,17 @@ def load_dataset(config: RunConfig, report: Report = refuse, progress: Progress 
         seed=config.seed,
     )
     return load.load(config.data, config.data_dir, how, report, progress)
+
+
+def require_apart(config: RunConfig, out: Path) -> None:
+    """Refuse to write a run into a folder of images whose folders are its classes: the run would be one of them."""
+    data = Path(config.data)
+    if config.data in SOURCES or config.candidates.file is not None or not data.is_dir() or leads_out(out, data):
+        return
+    if sorted_by_class(data):
+        raise UserError(
+            f"{out} lies in {data}, where each folder is a class: choose a folder outside of it with --out."
+        )
 
 
 def candidate_sets(

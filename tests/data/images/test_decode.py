@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from papi.data.images.decode import MAX_PIXELS, ImageError, Target, decode, probe
+from papi.data.images.decode import FORMATS, MAX_PIXELS, ImageError, Target, decode, probe, readable_formats
 
 RGB = Target(8, 8, 3)
 GREY = Target(8, 8, 1)
@@ -172,3 +172,53 @@ def test_unusable_files(tmp_path: Path) -> None:
     Image.fromarray(np.full((8, 8), 2**20, np.int32)).save(tmp_path / "i.tif")
     with pytest.raises(ImageError, match="32 bits a pixel"):
         decode(tmp_path / "i.tif", GREY)
+
+
+@pytest.mark.parametrize("kind", [name for name in FORMATS if name in readable_formats()])
+def test_every_admitted_format_is_read_whatever_its_name_is(kind: str, tmp_path: Path) -> None:
+    Image.fromarray(gradient(16)).convert("RGB").save(tmp_path / "a.txt", format=kind)
+    assert probe(tmp_path / "a.txt")[:2] == (16, 16)
+    assert np.abs(decode(tmp_path / "a.txt", Target(16, 16, 3))[0].astype(int) - gradient(16)).mean() < 10
+
+
+@pytest.mark.parametrize("kind", ["EPS", "PCX", "TGA", "ICO", "SGI", "DDS", "PDF"])
+def test_other_formats_are_refused(kind: str, tmp_path: Path) -> None:
+    Image.fromarray(gradient(16)).convert("RGB").save(tmp_path / "a.png", format=kind)
+    for read in (probe, lambda path: decode(path, RGB)):
+        with pytest.raises(ImageError, match="is not an image that can be read"):
+            read(tmp_path / "a.png")
+
+
+def test_the_first_frame_counts(tmp_path: Path) -> None:
+    frames = [Image.new("L", (8, 8), value) for value in (40, 200)]
+    for name in ("a.gif", "a.tif", "a.webp"):
+        frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:], duration=100)
+        assert abs(int(decode(tmp_path / name, RGB).mean()) - 40) < 3
+
+
+def test_links_to_themselves_and_pipes(tmp_path: Path) -> None:
+    (tmp_path / "a.png").symlink_to("a.png")
+    with pytest.raises(ImageError, match=r"cannot be read \(Too many levels of symbolic links\)"):
+        probe(tmp_path / "a.png")
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(ImageError, match="is no regular file"):
+        decode(tmp_path / "folder.png", RGB)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "PPM", "GIF", "AVIF"])
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@pytest.mark.filterwarnings("ignore")
+def test_wrong_bytes_are_decoded_or_refused(kind: str, tmp_path: Path, changes: list[tuple[int, int]]) -> None:
+    if kind not in readable_formats():
+        pytest.skip("this Pillow does not read it")
+    Image.fromarray(gradient(12)).convert("RGB").save(tmp_path / "a.png", format=kind)
+    content = bytearray((tmp_path / "a.png").read_bytes())
+    for place, value in changes:
+        content[place % len(content)] = value
+    (tmp_path / "a.png").write_bytes(content)
+    try:
+        probe(tmp_path / "a.png")
+        assert decode(tmp_path / "a.png", RGB).shape == (3, 8, 8)
+    except ImageError:
+        pass

@@ -1,15 +1,18 @@
 """Downloads from a server on this machine that serves whole, cut, wrong and range-less files."""
 
+import gc
 import hashlib
 import io
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from papi.data.known import download
 from papi.data.known.download import fetch, unpack
 from papi.data.known.published import Remote
 from papi.errors import UserError
@@ -19,7 +22,10 @@ MD5 = hashlib.md5(CONTENT).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """`/whole` understands ranges, `/plain` does not, `/cut` breaks off, `/wrong` sends something else."""
+    """`/whole` understands ranges, `/plain` does not, `/cut` breaks off, `/wrong` sends something else.
+
+    `/to/…` leads to what follows, `/many` has a length in words, `/endless` and `/huge` send or announce too much.
+    """
 
     seen: list[str | None]
 
@@ -30,6 +36,20 @@ class Handler(BaseHTTPRequestHandler):
         content = b"x" * len(CONTENT) if self.path == "/wrong" else CONTENT
         if self.path == "/missing":
             self.send_error(404)
+            return
+        if self.path.startswith("/to/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/to/"))
+            self.end_headers()
+            return
+        if self.path in ("/many", "/endless", "/huge"):
+            self.send_response(200)
+            if self.path != "/endless":
+                self.send_header("Content-Length", "many" if self.path == "/many" else str(10**15))
+            self.end_headers()
+            with suppress(OSError):  # the other side has heard enough
+                for _ in range(1 if self.path == "/many" else 100):
+                    self.wfile.write(CONTENT)
             return
         if start >= len(content):
             self.send_error(416)
@@ -171,3 +191,49 @@ def test_an_archive_that_was_put_there(tmp_path: Path) -> None:
     (tmp_path / "b.tar.gz").write_bytes(b"half")
     with pytest.raises(UserError, match="It was not downloaded completely: it was removed"):
         fetch(Remote("http://127.0.0.1:9/x", "b.tar.gz", "0" * 32, "b"), tmp_path, lambda done, total: None)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # urllib leaves the answer open
+@pytest.mark.parametrize(
+    "address", ["http://[", "ftp://127.0.0.1/file", "file:///etc/passwd", "data:,x", "gopher://x/"]
+)
+def test_a_server_leads_to_the_web_only(address: str, server: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"which is not followed|cannot be downloaded"):
+        get(f"{server}/to/{address}", tmp_path)
+    gc.collect()
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_a_server_may_lead_to_another_address(server: str, tmp_path: Path) -> None:
+    assert get(f"{server}/to/{server}/whole", tmp_path).read_bytes() == CONTENT
+
+
+def test_a_length_that_is_no_number(server: str, tmp_path: Path) -> None:
+    assert get(f"{server}/many", tmp_path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("path", ["endless", "huge"])
+def test_too_much_is_not_kept(path: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "LARGEST", 3_000_000)
+    with pytest.raises(UserError, match="sends more than 3,000,000 bytes"):
+        get(f"{server}/{path}", tmp_path)
+    assert not list((tmp_path / "sub").iterdir())
+
+
+def test_a_partial_file_that_is_a_link(server: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "mine").write_bytes(b"mine")
+    (tmp_path / "sub/file.bin.part").symlink_to("../mine")
+    with pytest.raises(UserError, match=r"file.bin.part is a link"):
+        get(f"{server}/whole", tmp_path)
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+
+
+def test_nothing_is_unpacked_through_a_link(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar.gz", regular("set/one"))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".set.unpacking").symlink_to("elsewhere")
+    remote = Remote("http://127.0.0.1:9/x", "a.tar.gz", hashlib.md5(path.read_bytes()).hexdigest(), "set")
+    with pytest.raises(UserError, match="cannot be written"):
+        fetch(remote, tmp_path, lambda done, total: None)
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -113,3 +113,32 @@ def test_text_of_either_python() -> None:
     assert as_text("caf\u00e9".encode()) == "caf\u00e9"
     assert as_text(b"caf\xe9") == "caf\ufffd"
     assert as_text(7) == "7"
+
+
+def test_an_array_with_columns_first(tmp_path: Path) -> None:
+    array = np.asfortranarray(np.arange(6, dtype=np.uint8).reshape(2, 3))
+    (tmp_path / "file").write_bytes(pickle.dumps({"data": array}, protocol=2))
+    np.testing.assert_array_equal(read_pickle(tmp_path / "file")["data"], array)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02}r\xff\xff\xff\x7f.",  # an object with the number 2**31 - 1: a table of 16 gigabytes
+        b"\x80\x05\x96\xff\xff\xff\xff\x00\x00\x00\x00.",  # a buffer of four gigabytes
+        b"\x80\x02cnumpy\ndtype\nX\x02\x00\x00\x00u1\x85R(K\x03X\x01\x00\x00\x00|]NNJ\xff\xff\xff\xff"
+        b"J\xff\xff\xff\xffJ\xff\xff\xff\x7ftb.",  # a type of bytes that is said to have fields and flags
+    ],
+)
+def test_what_would_break_the_reader(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(UserError, match="file "):
+        read_pickle(tmp_path / "file")
+    assert np.dtype("u1").fields is None
+
+
+def test_arrays_of_other_types_are_refused(tmp_path: Path) -> None:
+    for array in (np.arange(3), np.array(["a"]), np.array([{}], object), np.zeros(2, [("a", "u1")])):
+        (tmp_path / "file").write_bytes(pickle.dumps({"data": array}, protocol=2))
+        with pytest.raises(UserError, match="file "):
+            read_pickle(tmp_path / "file")

@@ -106,7 +106,9 @@ def rewrite(path: Path, **changes: Any) -> None:
     ("changes", "says"),
     [
         ({"data": np.zeros((10, 3071), np.uint8)}, "has no `data` of N x 3072 bytes"),
-        ({"data": np.zeros((10, 3072), np.float32)}, "has no `data` of N x 3072 bytes"),
+        ({"data": np.zeros((10, 3072), np.float32)}, "is damaged .*an array that does not hold bytes"),
+        ({"labels": [1, [2]] * 5}, "has 10 images and 0 labels"),
+        ({"labels": 10**30}, "has 10 images and 0 labels"),
         ({"data": None}, "has no `data`"),
         ({"labels": None}, "has 10 images and 0 labels"),
         ({"labels": list(range(9))}, "has 10 images and 9 labels"),

@@ -175,7 +175,7 @@ def test_an_array_that_ends_early_gives_what_it_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("array", "says"),
     [
-        (np.zeros((3, 7, 5), np.uint8), r"are \(1, 7, 5\): this model takes \(1, 6, 5\)"),
+        (np.zeros((3, 7, 5), np.uint8), r"are \(7, 5\): this model takes \(1, 6, 5\)"),
         (np.zeros((3, 6, 5)), "have type float64: give uint8"),
         (np.array([["a"]], object), "holds Python objects"),
         (np.asfortranarray(np.zeros((3, 6, 5), np.uint8)), "holds columns one after another"),
@@ -197,7 +197,7 @@ def test_models_of_features_take_no_photos_and_the_other_way_round(tmp_path: Pat
     assert "is a table of features, and this model takes images" in read([tmp_path / "f.csv"])[1][0]
     assert "has 2 columns of features: this model takes 3" in read([tmp_path / "f.csv"], shape=(3,))[1][0]
     np.save(tmp_path / "a.npy", images(2))
-    assert "this model takes (N, 3)" in read([tmp_path / "a.npy"], shape=(3,))[1][0]
+    assert "this model takes (3,)" in read([tmp_path / "a.npy"], shape=(3,))[1][0]
 
 
 def test_csv_that_is_none(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ import numpy as np
 from papi.data.dataset import Progress, Report, refuse, silent
 from papi.data.images.decode import ImageError, Shape, Target, decode, probe
 from papi.errors import UserError
+from papi.files.durable import replacing
 from papi.files.places import cache_dir
 
 FORMAT = 1  # of the pixels: raise it when decoding changes
@@ -25,6 +25,10 @@ _CHUNK = 64
 
 T = TypeVar("T")
 Faults = list[tuple[int, str]]  # positions in a chunk of files, and what is wrong with them
+
+
+class _FaultyError(Exception):
+    """Some images could not be decoded, so the array is not kept."""
 
 
 class Wanted(NamedTuple):
@@ -171,26 +175,20 @@ def _open(path: Path, count: int) -> np.ndarray | None:
 
 
 def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.ndarray]], faults: list[str]) -> None:
-    """Write the parts to a temporary file and rename it when it is complete. After an error nothing is left."""
-    half = path.with_name(f".{path.name}.{uuid.uuid4().hex}.writing")
+    """Write the parts to a file, which is there when it is complete. After an error or a fault nothing is left."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Written, not mapped: on a full disk a write fails with an error, a mapped page kills the process.
-        with half.open("wb") as stream:
+        with suppress(_FaultyError), replacing(path) as stream:
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(stream, header)
             for _, part in parts:
                 stream.write(part.data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if not faults:
-            os.replace(half, path)
+            if faults:
+                raise _FaultyError
     except OSError as error:
         what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         raise UserError(
             f"the cache {path.parent} cannot take {np.prod(shape) / 1e6:.0f} MB of decoded images ({what}): "
             "make room, or set the environment variable PAPI_CACHE to another folder."
         ) from error
-    finally:
-        with suppress(OSError):  # there is none: it was renamed, or its folder could not be made
-            half.unlink()

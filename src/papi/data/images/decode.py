@@ -1,14 +1,23 @@
 """From an image file to pixels. Worker processes import this module, so it needs only NumPy and Pillow."""
 
-import struct
+import os
+import stat
 import warnings
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+_HEIF_PLUGIN = "pillow_heif"
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".avif"}
+if find_spec(_HEIF_PLUGIN) is not None:
+    SUFFIXES |= {".heic", ".heif"}
+# Pillow knows many more, and for one of them, EPS, it starts another program.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "PPM", "GIF", "AVIF", "HEIF")
 MAX_PIXELS = 100_000_000  # a file of some kilobytes can announce more than fits into memory
 
 _GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"}
@@ -52,7 +61,7 @@ def _turned(image: Image.Image) -> bool:
         return False
     try:
         orientation = image.getexif().get(_ORIENTATION)
-    except (OSError, SyntaxError, ValueError, EOFError, KeyError, struct.error):
+    except Exception:
         return False  # other readers ignore a damaged header, too
     return isinstance(orientation, int) and orientation >= 5
 
@@ -66,30 +75,51 @@ def decode(path: Path, target: Target) -> np.ndarray:
         try:
             upright = ImageOps.exif_transpose(image)
             pixels = _resize(_plain(upright, target.channels), target)
-        except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
-            raise ImageError(f"is damaged ({error})") from error
+        except (ImageError, MemoryError):
+            raise
+        except Exception as error:  # whatever the bytes of a damaged file do to Pillow
+            raise ImageError(f"is damaged ({_reason(error)})") from error
     array = np.asarray(pixels, np.uint8)
     return array[None] if target.channels == 1 else array.transpose(2, 0, 1)
 
 
+@cache
+def readable_formats() -> tuple[str, ...]:
+    """The formats that images may have, as far as this Pillow reads them."""
+    if find_spec(_HEIF_PLUGIN) is not None:
+        import_module(_HEIF_PLUGIN).register_heif_opener()
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
 def _open(path: Path) -> Image.Image:
+    """Open an image by its content, whatever its name says."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a named pipe would wait for a writer
+            raise ImageError("is no regular file")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            image = Image.open(path)
+            warnings.simplefilter("ignore")  # our own limit of pixels is below, and errors say what is wrong
+            image = Image.open(path, formats=readable_formats())
     except FileNotFoundError as error:
         raise ImageError("does not exist") from error
     except UnidentifiedImageError as error:
         raise ImageError("is not an image that can be read") from error
     except Image.DecompressionBombError as error:
         raise ImageError(f"has too many pixels ({error}); the limit is {MAX_PIXELS:,}") from error
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error) as error:
-        raise ImageError(f"cannot be read ({error})") from error
+    except (ImageError, MemoryError):
+        raise
+    except Exception as error:  # whatever the bytes of a damaged file do to Pillow
+        raise ImageError(f"cannot be read ({_reason(error)})") from error
     pixels = image.size[0] * image.size[1]
     if pixels > MAX_PIXELS:
         image.close()
         raise ImageError(f"has {pixels:,} pixels; the limit is {MAX_PIXELS:,}")
     return image
+
+
+def _reason(error: Exception) -> str:
+    """The reason without the path, which every message begins with."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _plain(image: Image.Image, channels: int) -> Image.Image:

@@ -4,18 +4,43 @@ import hashlib
 import http.client
 import os
 import shutil
+import sys
 import tarfile
 import urllib.error
+import urllib.parse
 import urllib.request
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from papi.data.known.published import Remote
 from papi.errors import UserError
+from papi.files.durable import open_regular, require_regular
+from papi.files.reading import opened
 
+LARGEST = 2**30  # bytes of one file: five times the largest that is published
 _TIMEOUT = 30  # seconds without a byte
 _BLOCK = 1 << 18
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server to another address of the web, and from an encrypted connection only to another one."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = urllib.parse.urlsplit(newurl).scheme
+        if scheme != "https" and (scheme != "http" or req.type == "https"):
+            fp.close()
+            raise UserError(f"{req.full_url} leads to {newurl}, which is not followed: fetch the file yourself.")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def fetch(remote: Remote, data_dir: Path, progress: Callable[[int, int], None]) -> Path:
@@ -43,29 +68,41 @@ def fetch(remote: Remote, data_dir: Path, progress: Callable[[int, int], None]) 
 
 def _download(remote: Remote, part: Path, target: Path, progress: Callable[[int, int], None]) -> None:
     """Fill the partial file: from its end if the server supports that, else from the start."""
+    require_regular(part)  # a link would decide which file is written
     start = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(remote.url, headers={"Range": f"bytes={start}-"} if start else {})
     instead = f"Fetch {remote.url} yourself and put it at {target}"
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+        with urllib.request.build_opener(_Redirects).open(request, timeout=_TIMEOUT) as answer:
             resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {start}-")
             start = start if resumed else 0
-            length = answer.headers.get("Content-Length")
-            total = start + int(length) if length else 0
-            with part.open("ab" if resumed else "wb") as file:
+            length = answer.headers.get("Content-Length", "")
+            total = start + int(length) if length.isdecimal() and len(length) < 20 else 0  # 0: the server does not say
+            flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if resumed else os.O_TRUNC)
+            with os.fdopen(open_regular(part, flags), "wb") as file:
                 _copy(answer, file.write, start, total, progress)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416 and start:  # nothing is left to send: the part is as long as the file, or longer
             return
         raise UserError(f"{remote.url} cannot be downloaded (HTTP {error.code} {error.reason}). {instead}.") from error
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+    except UserError:
+        raise
+    # A ValueError is an address that is none, to which the server leads.
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise UserError(f"{remote.url} cannot be downloaded ({reason}). {instead}, or try again.") from error
+    except _TooLargeError as error:
+        part.unlink(missing_ok=True)
+        raise UserError(f"{remote.url} sends more than {LARGEST:,} bytes: it is not the published file.") from error
     if total and part.stat().st_size < total:
         raise UserError(
             f"{remote.url} broke off after {part.stat().st_size:,} of {total:,} bytes: the same command goes on there."
         )
+
+
+class _TooLargeError(Exception):
+    """A server sends more than any published file has."""
 
 
 def _copy(
@@ -77,15 +114,17 @@ def _copy(
 ) -> None:
     progress(done, total)
     while block := answer.read(_BLOCK):
-        write(block)
         done += len(block)
+        if max(done, total) > LARGEST:
+            raise _TooLargeError
+        write(block)
         progress(done, total)
 
 
 def _verify(file: Path, remote: Remote, otherwise: str) -> None:
     """Compare with the published checksum, and remove a file that differs."""
     digest = hashlib.md5(usedforsecurity=False)
-    with file.open("rb") as stream:
+    with opened(file, sys.maxsize) as stream:
         while block := stream.read(_BLOCK):
             digest.update(block)
     if digest.hexdigest() != remote.md5:
@@ -99,11 +138,12 @@ def unpack(archive: Path, folder: Path) -> Path:
     """Unpack the regular files in the folder of that name from a .tar.gz: all of them, or none after an error."""
     half = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(half, ignore_errors=True)
+    half.mkdir()  # an error if a link is in its place, which rmtree leaves there
     try:
-        with tarfile.open(archive, "r:gz") as opened:
-            for member in opened:
+        with tarfile.open(archive, "r:gz") as members:
+            for member in members:
                 path = _safe_path(member, archive)
-                source = opened.extractfile(member) if member.isreg() else None
+                source = members.extractfile(member) if member.isreg() else None
                 if source is not None and path.parts[0] == folder.name:
                     destination = half / path
                     destination.parent.mkdir(parents=True, exist_ok=True)

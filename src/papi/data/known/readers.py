@@ -1,6 +1,7 @@
 """Readers of the files in which benchmarks are published: images become `(N, C, H, W) uint8`."""
 
 import gzip
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 from papi.data.known.pickles import as_text, read_pickle
 from papi.data.own.matfiles import read_mat
 from papi.errors import UserError
+from papi.files.reading import opened, reason
 
+_IDX_BYTES = 2**30  # the largest of these files has a twentieth of that
 _IDX_SPLITS = {"train": "train", "test": "t10k"}
 
 
@@ -30,16 +33,20 @@ class Arrays(NamedTuple):
 def read_idx(path: Path) -> np.ndarray:
     """The array in one idx file (the format of MNIST), gzipped or not. Only unsigned bytes occur in these files."""
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with opened(path, _IDX_BYTES) as stream:
+            # One byte more than the limit tells that there is more.
+            content = (gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream).read(_IDX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path} cannot be read: {error}. Fetch the file again.") from error
+        raise UserError(f"{path} cannot be read: {reason(error)}. Fetch the file again.") from error
+    if len(content) > _IDX_BYTES:
+        raise UserError(f"{path} unpacks to more than {_IDX_BYTES:,} bytes. Fetch the file again.")
     if len(content) < 4 or content[:3] != b"\x00\x00\x08" or len(content) < 4 + 4 * content[3]:
         raise UserError(f"{path} is not an idx file of unsigned bytes. Fetch the file again.")
     header = 4 + 4 * content[3]
     shape = struct.unpack(f">{content[3]}I", content[4:header])
-    if len(content) - header != int(np.prod(shape)):
+    if len(content) - header != math.prod(shape):
         raise UserError(
-            f"{path} announces {int(np.prod(shape))} bytes and holds {len(content) - header}. Fetch the file again."
+            f"{path} announces {math.prod(shape)} bytes and holds {len(content) - header}. Fetch the file again."
         )
     # A copy: torch wants memory it may write to.
     values: np.ndarray = np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
@@ -92,7 +99,7 @@ def read_cifar100(folder: Path) -> Arrays:
 
 def _cifar_part(path: Path, labels_key: str, classes: int) -> tuple[np.ndarray, np.ndarray]:
     content = read_pickle(path)
-    images, labels = content.get("data"), np.asarray(content.get(labels_key, []))
+    images, labels = content.get("data"), _numbers(content.get(labels_key, []))
     if not isinstance(images, np.ndarray) or images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8:
         raise UserError(f"{path} has no `data` of N x 3072 bytes. Fetch the file again.")
     if labels.dtype.kind not in "iu" or len(labels) != len(images):
@@ -100,6 +107,15 @@ def _cifar_part(path: Path, labels_key: str, classes: int) -> tuple[np.ndarray, 
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         raise UserError(f"{labels_key} of {path} are not all in 0 to {classes - 1}. Fetch the file again.")
     return images.reshape(-1, 3, 32, 32), labels.astype(np.int64)
+
+
+def _numbers(values: object) -> np.ndarray:
+    """A list as an array `(N,)`; an empty array if it is anything else."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):
+        return np.empty(0)
+    return array if array.ndim == 1 else np.empty(0)
 
 
 def _cifar_names(path: Path, key: str, count: int) -> tuple[str, ...]:

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from papi.data.dataset import Dataset, Progress, ViewRecipe, silent
+from papi.data.dataset import Dataset, Progress, ViewRecipe, refuse, silent
 from papi.data.known import readers
 from papi.data.known.mini_imagenet import find_mini_imagenet, read_mini_imagenet
 from papi.data.known.published import Remote, Source, feature_source, holding, inside_package, quickly
 from papi.data.known.readers import Arrays
-from papi.data.own.features import without_empty_classes
+from papi.data.own.features import checked_sets, without_empty_classes
 from papi.data.own.load import Reading
 from papi.errors import UserError
 
@@ -193,6 +193,8 @@ def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = sil
         groups=arrays.groups,
         notes=notes,
     )
+    if dataset.candidates is not None and how.annotations is None:
+        dataset = checked_sets(dataset, str(folder), how.rules(refuse))
     if how.split == "train":
         return without_empty_classes(dataset)
     if dataset.test_samples is None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from papi.data.own.tables import is_utf8
-from papi.data.own.votes import least_votes, refuse_rule, require_votes
+from papi.data.own.votes import MOST_VOTES, least_votes, refuse_rule, require_votes
 from papi.errors import UserError, unknown
 from papi.files.npz import read_npz
+from papi.files.reading import reason
 
 SPLITS = ("train", "test")
+_MOST_CLASSES = 100_000  # a label far beyond is a mistake, and every class takes memory
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def _checked_counts(arrays: dict[str, np.ndarray], path: Path) -> np.ndarray:
     if name == "candidates":
         fits = (counts == 0) | (counts == 1)
     else:
-        fits = np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))
+        wide = counts.astype(np.float64)  # half precision has no number as large as the limit
+        fits = (wide >= 0) & (wide <= MOST_VOTES) & (wide == np.floor(wide))
     if not fits.all():
         row, column = np.argwhere(~fits)[0]
         raise UserError(f"{path}: row {row + 1} of {name} has {counts[row, column]}: {needed} are needed.")
@@ -125,16 +128,35 @@ def class_names(arrays: dict[str, np.ndarray], path: Path) -> tuple[str, ...] | 
     names = tuple(str(name) for name in given)
     require_distinct(names, str(path))
     for number, name in enumerate(names, 1):
-        if not name.strip() or not is_utf8(name):
+        if not name.strip() or not is_utf8(name) or "\0" in name:
             raise UserError(f"name {number} of the class_names of {path} is {name!r}: a text in UTF-8 is needed.")
     return names
 
 
+def numbered_classes(labels: np.ndarray, what: str) -> tuple[str, ...]:
+    """The classes 0 … K - 1 of labels that nothing names."""
+    row = int(labels.argmax())
+    largest = int(labels.flat[row])
+    if largest >= _MOST_CLASSES:
+        raise UserError(f"row {row + 1} of {what} is {largest}: number the classes from 0; {_MOST_CLASSES:,} can be.")
+    return tuple(str(k) for k in range(largest + 1))
+
+
 def require_distinct(names: Sequence[str], where: str) -> None:
     """Stop if a class is named twice."""
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    twice = first_twice(names)
     if twice is not None:
         raise UserError(f"{where} names {twice!r} twice.")
+
+
+def first_twice(names: Sequence[str]) -> str | None:
+    """The first name that has occurred before; None if all differ."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:
@@ -142,7 +164,9 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         return read_npz(path)
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}. Write it with numpy.savez, without objects.") from error
+        raise UserError(
+            f"{path} cannot be read: {reason(error)}. Write it with numpy.savez, without objects."
+        ) from error
 
 
 def checked_labels(labels: np.ndarray, count: int, classes: int, what: str, least: int = 0) -> np.ndarray:

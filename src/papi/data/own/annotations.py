@@ -4,17 +4,19 @@ A row names a file and its candidates: as a list, as one text with `|` between, 
 or how many annotators voted for it). A table with an `annotator` column holds one vote, or one list of labels, a row.
 """
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as shortened
 
 import numpy as np
 
 from papi.data.dataset import Report, refuse
-from papi.data.own.annotation_arrays import SPLITS, Annotations, from_arrays, load_npz
+from papi.data.own.annotation_arrays import SPLITS, Annotations, first_twice, from_arrays, load_npz
 from papi.data.own.tables import Row, Table, cell_number, read_table, split_labels
-from papi.data.own.votes import agreed, least_votes, refuse_rule, require_votes
+from papi.data.own.votes import MOST_VOTES, agreed, least_votes, refuse_rule, require_votes
 from papi.errors import UserError, unknown
 
 _LOOK_AHEAD = 1000  # rows in which a table with a column for each class must show itself as one
@@ -88,7 +90,8 @@ def _list_entries(table: Table, report: Report) -> Iterator[_Entry]:
     for row in table.rows:
         labels = split_labels(row.values.get("candidates"))
         if labels is None:
-            report(f"{row.where} has candidates that are no list of labels: {row.values['candidates']!r}.")
+            got = shortened(row.values["candidates"])
+            report(f"{row.where} has candidates that are no list of labels: {got}.")
         else:
             yield _Entry(row.where, _text(row, "file_name"), labels, _text(row, "label"), _split(row))
 
@@ -106,10 +109,10 @@ def _vote_entries(table: Table, rule: str, report: Report) -> Iterable[_Entry]:
             split_labels(row.values.get("label")),
         )
         if name is None or annotator is None or not labels:
-            report(f"{row.where} needs a file_name, an annotator and a label; got {dict(row.values)}.")
+            report(f"{row.where} needs a file_name, an annotator and a label; got {shortened(dict(row.values))}.")
             continue
         mine = said.setdefault(name, {}).setdefault(annotator, [])
-        twice = next((label for k, label in enumerate(labels) if label in [*mine, *labels[:k]]), None)
+        twice = first_twice([*mine, *labels])
         if twice is not None:
             report(f"{row.where}: annotator {annotator!r} has named {twice!r} for {name!r} before; a vote counts once.")
             continue
@@ -135,8 +138,8 @@ def _column_entries(table: Table, rule: str, report: Report) -> Iterator[_Entry]
         counts = _counts(row, names)
         if counts is None:
             column = next(name for name in names if _count(row.values.get(name)) is None)
-            got = row.values.get(column)
-            report(f"{row.where} has {got!r} in the column {column!r}: 0, 1 or a number of votes is needed.")
+            got = shortened(row.values.get(column))
+            report(f"{row.where} has {got} in the column {column!r}: 0, 1 or a number of votes is needed.")
             continue
         named = [name for name, count in counts.items() if count >= least]
         yield _Entry(row.where, _text(row, "file_name"), named, _text(row, "label"), _split(row), counts)
@@ -147,6 +150,8 @@ def _encode(table: Table, entries: Iterable[_Entry], classes: tuple[str, ...] | 
     usable = [entry for entry in entries if _usable(entry, report)]
     if classes is None:
         classes = tuple(sorted({label for entry in usable for label in entry.candidates}, key=_natural))
+    elif (bad := next((name for name in classes if "\0" in name), None)) is not None:
+        raise UserError(f"{table.path} names the class {bad!r}, which contains a NUL: rename it.")
     place = {name: k for k, name in enumerate(classes)}
     good: list[_Entry] = []
     for entry in usable:
@@ -159,12 +164,8 @@ def _encode(table: Table, entries: Iterable[_Entry], classes: tuple[str, ...] | 
         else:
             report(f"{entry.where}: {unknown('label', stranger, classes)}")
     candidates = np.zeros((len(good), len(classes)), bool)
-    votes = np.zeros((len(good), len(classes)), np.int64)
     for row, entry in enumerate(good):
         candidates[row, [place[label] for label in entry.candidates]] = True
-        for label, count in entry.votes.items():
-            if label in place:
-                votes[row, place[label]] = count
     return Annotations(
         source=str(table.path),
         where=tuple(entry.where for entry in good),
@@ -173,20 +174,32 @@ def _encode(table: Table, entries: Iterable[_Entry], classes: tuple[str, ...] | 
         labels=np.array([place.get(entry.label, -1) if entry.label else -1 for entry in good], np.int64),
         test=np.array([entry.split == "test" for entry in good], bool),
         file_names=tuple(entry.file_name or "" for entry in good) if "file_name" in table.columns else None,
-        votes=votes if "annotator" in table.columns or votes.max(initial=0) > 1 else None,
+        votes=_votes(good, place, "annotator" in table.columns),
     )
+
+
+def _votes(entries: Sequence[_Entry], place: Mapping[str, int], by_annotator: bool) -> np.ndarray | None:
+    """How many named each label, `(N, K) int64`; None if the entries do not count votes."""
+    if not by_annotator and not any(count > 1 for entry in entries for count in entry.votes.values()):
+        return None
+    votes = np.zeros((len(entries), len(place)), np.int64)
+    for row, entry in enumerate(entries):
+        for label, count in entry.votes.items():
+            if label in place:
+                votes[row, place[label]] = count
+    return votes
 
 
 def checked(found: Annotations, rules: Rules) -> Annotations:
     """The valid rows: each file once, training rows with candidates, and the true label among them if it is given."""
     keep, missing, seen = [], 0, dict[str, str]()
     for row, where in enumerate(found.where):
-        name = found.file_names[row] if found.file_names is not None else None
         label, test = found.labels[row], found.test[row]
-        if name is not None and name in seen:
-            rules.report(f"{where} is about {name!r}, as is {seen[name]}: one row for each file.")
-            continue
-        if name is not None:
+        if found.file_names is not None:
+            name = posixpath.normpath(found.file_names[row])  # ./a.png is a.png
+            if name in seen:
+                rules.report(f"{where} is about {found.file_names[row]!r}, as is {seen[name]}: one row for each file.")
+                continue
             seen[name] = where
         if not test and not found.candidates[row].any():
             why = "no label has enough votes" if found.votes is not None else "its candidate set is empty"
@@ -213,11 +226,14 @@ def checked(found: Annotations, rules: Rules) -> Annotations:
 
 def _usable(entry: _Entry, report: Report) -> bool:
     """Whether an entry can be encoded; reports why not."""
-    twice = next((label for k, label in enumerate(entry.candidates) if label in entry.candidates[:k]), None)
+    twice = first_twice(entry.candidates)
+    nul = next((label for label in [*entry.candidates, entry.label or ""] if "\0" in label), None)
     if twice is not None:
         report(f"{entry.where} lists the candidate {twice!r} twice.")
     elif "" in entry.candidates:
-        report(f"{entry.where} has an empty name among its candidates: {'|'.join(entry.candidates)!r}.")
+        report(f"{entry.where} has an empty name among its candidates: {shortened('|'.join(entry.candidates))}.")
+    elif nul is not None:
+        report(f"{entry.where} names the class {nul!r}, which contains a NUL: rename it.")
     elif entry.split not in SPLITS:
         report(f"{entry.where}: {unknown('split', entry.split, SPLITS)}")
     else:
@@ -228,8 +244,9 @@ def _usable(entry: _Entry, report: Report) -> bool:
 def _text(row: Row, column: str) -> str | None:
     """A cell as text; None if it is missing or empty."""
     value = row.values.get(column)
-    text = "" if value is None else str(value).strip()
-    return text or None
+    # A list in the place of a text can be too deep to be written out.
+    text = "" if value is None else shortened(value) if isinstance(value, list | dict) else str(value)
+    return text.strip() or None
 
 
 def _split(row: Row) -> str:
@@ -246,9 +263,9 @@ def _counts(row: Row, names: Sequence[str]) -> dict[str, int] | None:
 def _count(cell: object) -> int | None:
     """A cell as a number of votes; None if it is anything else."""
     number = 0.0 if cell is None or cell == "" else cell_number(cell)
-    return int(number) if number is not None and number >= 0 and number.is_integer() else None
+    return int(number) if number is not None and 0 <= number <= MOST_VOTES and number.is_integer() else None
 
 
 def _natural(name: str) -> tuple[bool, int, str]:
-    """Sorts numbers by value, before texts."""
-    return (False, int(name), name) if name.isdecimal() else (True, 0, name)
+    """Sorts numbers by value, before texts. Python refuses to convert more digits than these."""
+    return (False, int(name), name) if name.isdecimal() and len(name) <= 1000 else (True, 0, name)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from papi.data.dataset import Dataset, Report
-from papi.data.own.annotations import RESERVED
+from papi.data.own.annotation_arrays import Annotations
+from papi.data.own.annotations import RESERVED, Rules, checked
 from papi.data.own.matfiles import read_partial_mat
 from papi.data.own.tables import Row, Table, cell_number
 from papi.errors import UserError
@@ -20,7 +21,21 @@ def read_feature_mat(path: Path, report: Report) -> Dataset:
         features, candidates, labels = read_partial_mat(path)
     features = finite_features(features, str(path), report)
     names = tuple(str(k) for k in range(candidates.shape[1]))
-    return without_empty_classes(Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates))
+    return Dataset(path.stem, names, features, (), (), labels=labels, candidates=candidates)
+
+
+def checked_sets(dataset: Dataset, source: str, rules: Rules) -> Dataset:
+    """A dataset that came with candidate sets, without the samples whose sets are reported to be invalid."""
+    assert dataset.candidates is not None
+    count = len(dataset.samples)
+    where = tuple(f"{source}, row {number}" for number in range(1, count + 1))
+    labels = np.full(count, -1) if dataset.labels is None else dataset.labels
+    given = Annotations(source, where, dataset.class_names, dataset.candidates, labels, np.zeros(count, bool))
+    found = checked(given, rules)
+    if len(found.where) < count:
+        valid = set(found.where)
+        dataset = dataset.taking(np.array([row for row in range(count) if where[row] in valid], np.int64))
+    return replace(dataset, notes=(*dataset.notes, *found.notes))
 
 
 def without_empty_classes(dataset: Dataset) -> Dataset:

@@ -7,6 +7,8 @@ import numpy as np
 from papi.data.dataset import refuse
 from papi.data.own.tables import read_table, read_text
 from papi.errors import UserError, unknown
+from papi.files.npz import read_npy
+from papi.files.reading import reason
 
 
 def read_groups(path: Path, class_names: tuple[str, ...]) -> np.ndarray:
@@ -33,9 +35,10 @@ def read_matrix(path: Path, classes: int) -> np.ndarray:
     """K rows of K probabilities, with 1 on the diagonal, from a csv file without header or an .npy file."""
     if path.suffix == ".npy":
         try:
-            matrix = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"{path} cannot be read: {error}. Write it with numpy.save, without objects.") from error
+            matrix = read_npy(path)
+        except (OSError, ValueError) as error:
+            why = reason(error)
+            raise UserError(f"{path} cannot be read: {why}. Write it with numpy.save, without objects.") from error
     else:
         matrix = _read_numbers(path)
     if matrix.shape != (classes, classes) or matrix.dtype.kind not in "iuf":

@@ -9,8 +9,17 @@ import numpy as np
 from papi.data.dataset import Dataset, Progress, Report, ViewRecipe
 from papi.data.images.cache import DEFAULT_SIDE, Wanted, read_images
 from papi.data.own.annotation_arrays import Annotations, require_distinct
-from papi.data.own.folders import classes_below, image_names, images_by_class, locate, misnamed, split_folders
-from papi.data.own.tables import is_utf8, read_text
+from papi.data.own.folders import (
+    classes_below,
+    image_files,
+    images_by_class,
+    locate,
+    misnamed,
+    require_inside,
+    split_folders,
+    text_of,
+)
+from papi.data.own.tables import read_text
 from papi.errors import UserError
 
 ReadTable = Callable[[Path, tuple[str, ...] | None], Annotations]  # the file, the classes if they are known
@@ -65,7 +74,7 @@ def load_by_class(folder: Path, size: int | None, report: Report, progress: Prog
     labels = np.array([label for part in parts for _, label in part], np.int64)
     dataset = _from_files(folder, files, classes, size, report, progress)
     count = len(parts[0])
-    names = tuple(str(file.relative_to(folder)) for file in files[:count])
+    names = tuple(text_of(file.relative_to(folder)) or "" for file in files[:count])
     empty = [classes[number] for number in np.setdiff1d(np.arange(len(classes)), labels[:count])]
     if empty:
         note = f"folders in {splits['train']} without images count as classes all the same: {', '.join(empty)}."
@@ -87,11 +96,11 @@ def _left_out(folder: Path, found: Annotations, used: int) -> tuple[str, ...]:
     if found.named is None:
         return ()
     spoilt = found.named.difference(found.file_names or ())
-    names = list(image_names(folder))
-    count = len(names) - used - sum(isinstance(locate(folder, name), Path) for name in spoilt)
+    files = list(image_files(folder))
+    count = len(files) - used - sum(isinstance(locate(folder, name), Path) for name in spoilt)
     notes = (f"{count:,} images in {folder} have no row in {found.source} and are left out.",) if count > 0 else ()
-    strange = [name for name in names if not is_utf8(name)]
-    return (*notes, f"no table can name all images: {misnamed(folder / strange[0])}") if strange else notes
+    strange = next((file for file in files if text_of(file.relative_to(folder)) is None), None)
+    return notes if strange is None else (*notes, f"no table can name all images: {misnamed(strange)}")
 
 
 def _from_files(
@@ -107,13 +116,13 @@ def _from_files(
 
 def _find_metadata(folder: Path, read: ReadTable) -> Annotations | None:
     """The metadata tables of a Hugging Face image folder; file names are relative to the table."""
-    own = next((folder / name for name in _METADATA if (folder / name).is_file()), None)
+    own = _metadata_in(folder)
     if own is not None:
         return read(own, _listed_classes(folder))
     classes = _listed_classes(folder)
     joined: Annotations | None = None
     for split, place in split_folders(folder).items():
-        table = next((place / name for name in _METADATA if (place / name).is_file()), None)
+        table = _metadata_in(place)
         if table is None:
             continue
         part = read(table, classes)
@@ -125,11 +134,27 @@ def _find_metadata(folder: Path, read: ReadTable) -> Annotations | None:
     return joined
 
 
+def sorted_by_class(folder: Path) -> bool:
+    """Whether the classes of a folder are its folders, because it has no table of candidates."""
+    return not any(_metadata_in(place) for place in (folder, *split_folders(folder).values()))
+
+
+def _metadata_in(folder: Path) -> Path | None:
+    table = next((folder / name for name in _METADATA if (folder / name).is_file()), None)
+    if table is not None:
+        require_inside(table, folder)
+    return table
+
+
 def _listed_classes(folder: Path) -> tuple[str, ...] | None:
     """The class names in `classes.txt`, one in each line: a way to fix the classes and their order."""
     path = folder / _CLASSES
     if not path.is_file():
         return None
+    require_inside(path, folder)
     names = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
     require_distinct(names, str(path))
+    nul = next((name for name in names if "\0" in name), None)
+    if nul is not None:
+        raise UserError(f"{path} names the class {nul!r}, which contains a NUL: rename it.")
     return names

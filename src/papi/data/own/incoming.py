@@ -1,7 +1,11 @@
 """Inputs of a trained model: image files, folders, arrays and tables, read part by part."""
 
 import csv
+import io
+import math
 import os
+import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
@@ -18,12 +23,15 @@ from papi.data.dataset import Report
 from papi.data.images.arrays import as_image_array
 from papi.data.images.decode import ImageError, Target, decode
 from papi.data.own.annotations import RESERVED
-from papi.data.own.folders import image_names, misnamed
-from papi.data.own.tables import is_utf8
+from papi.data.own.folders import image_files, leads_out, misnamed, text_of
 from papi.errors import UserError
+from papi.files.reading import opened, reason
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv",)
-_UNREADABLE = (UserError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+# What damaged archives raise. A member that is encrypted, or packed in a way that is not known, is a RuntimeError.
+_UNREADABLE = (
+    OSError, ValueError, EOFError, RuntimeError, OverflowError, struct.error, zipfile.BadZipFile, zlib.error, LZMAError,
+)  # fmt: skip
 
 Reader = Callable[[Path, tuple[int, ...], int], Iterator[np.ndarray]]  # the file, a sample's shape, rows at a time
 
@@ -42,7 +50,7 @@ def count_samples(paths: Sequence[Path], shape: tuple[int, ...]) -> int | None:
     total = 0
     for path in paths:
         if path.is_dir():
-            total += sum(1 for _ in image_names(path))
+            total += sum(1 for _ in image_files(path))
         elif path.suffix.lower() in ARRAYS:
             try:
                 with _opened(path, shape) as stream:
@@ -67,7 +75,7 @@ def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report:
     with ThreadPoolExecutor() as pool:  # Pillow decodes beside Python's lock
         pending: list[Path] = []
         for path in paths:
-            if not is_utf8(str(path)):
+            if text_of(path) is None:
                 report(misnamed(path))
                 continue
             reader = _reader(path)
@@ -90,9 +98,12 @@ def _image_files(path: Path, report: Report) -> Iterator[Path]:
 
     This runs in the main thread: in the decoding threads, such checks would wait for each other.
     """
-    for file in (path / name for name in image_names(path)) if path.is_dir() else (path,):
-        if not is_utf8(str(file)):
+    folder = path if path.is_dir() else None
+    for file in (path,) if folder is None else image_files(folder):
+        if text_of(file) is None:
             report(misnamed(file))
+        elif folder is not None and file.is_symlink() and leads_out(file, folder):
+            report(f"{file} is a link that leads out of {folder}: name the image itself.")
         elif not os.path.isfile(file) and os.path.exists(file):
             report(f"{file} is no regular file.")  # to open a named pipe is to wait, perhaps for ever
         else:
@@ -106,9 +117,9 @@ def _rows(path: Path, reader: Reader, shape: tuple[int, ...], size: int, report:
         for array in reader(path, shape, size):
             samples, kept = _fitting(array, range(row, row + len(array)), shape, path, report)
             row += len(array)
-            yield Part(samples, [str(path)] * len(kept), kept)
+            yield Part(samples, [text_of(path) or ""] * len(kept), kept)
     except _UNREADABLE as error:
-        report(str(error) if isinstance(error, UserError) else f"{path} cannot be read ({error}).")
+        report(str(error) if isinstance(error, UserError) else f"{path} cannot be read ({reason(error)}).")
 
 
 def _reader(path: Path) -> Reader | None:
@@ -140,7 +151,7 @@ def _decoded(files: Sequence[Path], shape: tuple[int, ...], pool: ThreadPoolExec
         if isinstance(result, ImageError):
             report(f"{file} {result}.")
         else:
-            good.append((str(file), result))
+            good.append((text_of(file) or "", result))
     if good:
         yield Part(np.stack([image for _, image in good]), [name for name, _ in good], None)
 
@@ -149,7 +160,9 @@ def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.nd
     """Rows of an array file, read in order. A mapped file would be simpler, but its pages count as our memory."""
     with _opened(path, shape) as stream:
         whole, dtype = _header(stream, path)
-        row_bytes = dtype.itemsize * int(np.prod(whole[1:], dtype=np.int64))
+        if math.prod(whole[1:]) != math.prod(shape):  # before so much is read as a header can promise
+            raise UserError(f"the samples of {path} are {whole[1:]}: this model takes {shape}.")
+        row_bytes = dtype.itemsize * math.prod(shape)
         for start in range(0, whole[0], size):
             rows = min(size, whole[0] - start)
             content = bytearray(stream.read(rows * row_bytes))  # torch wants memory it may write to
@@ -162,14 +175,15 @@ def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.nd
 def _opened(path: Path, shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
     """An open array file; in an archive, `images` or `features` as the model takes them, or its only array."""
     if path.suffix.lower() == ".npy":
-        with path.open("rb") as stream:
+        with opened(path, sys.maxsize) as stream:
             yield stream
         return
     wanted = "features" if len(shape) == 1 else "images"
-    with zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    with opened(path, sys.maxsize) as file, zipfile.ZipFile(file) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if wanted not in names and len(names) != 1:
-            raise UserError(f"{path} has the arrays {', '.join(names)}: name the one to use {wanted}.")
+            held = f"the arrays {', '.join(names[:10])}" if names else "no arrays"
+            raise UserError(f"{path} has {held}: name the one to use {wanted}.")
         with archive.open(f"{wanted if wanted in names else names[0]}.npy") as stream:
             yield stream
 
@@ -180,8 +194,12 @@ def _header(stream: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, columns_first, dtype = read(stream)
-    except ValueError as error:
-        raise UserError(f"{path} is not an array file of NumPy ({error}).") from error
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever the text of a damaged header does to NumPy's parser
+        raise UserError(f"{path} is not an array file of NumPy ({reason(error)}).") from error
+    if dtype.kind not in "biuf" and not dtype.hasobject:
+        raise UserError(f"{path} holds {dtype}: numbers are needed.")
     if dtype.hasobject or columns_first or not shape:
         what = "Python objects" if dtype.hasobject else "columns one after another" if columns_first else "one value"
         raise UserError(f"{path} holds {what}: save np.ascontiguousarray(samples) with one row for each sample.")
@@ -192,7 +210,7 @@ def _read_csv(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndar
     """Columns without another meaning are features, as in training; a cell that is not a number becomes NaN."""
     if len(shape) != 1:
         raise UserError(f"{path} is a table of features, and this model takes images of {shape}.")
-    with path.open(encoding="utf-8-sig", newline="") as stream:
+    with opened(path, sys.maxsize) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
         try:
             header = next(reader, [])

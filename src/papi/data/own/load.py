@@ -7,12 +7,25 @@ import numpy as np
 
 from papi.data.dataset import Dataset, Progress, Report, refuse, silent
 from papi.data.images.arrays import as_image_array
-from papi.data.own.annotation_arrays import Annotations, checked_labels, class_names, from_arrays, load_npz
+from papi.data.own.annotation_arrays import (
+    Annotations,
+    checked_labels,
+    class_names,
+    from_arrays,
+    load_npz,
+    numbered_classes,
+)
 from papi.data.own.annotations import Rules, checked, from_table, read_annotations
-from papi.data.own.features import finite_features, read_feature_mat, table_features
-from papi.data.own.folders import misnamed
+from papi.data.own.features import (
+    checked_sets,
+    finite_features,
+    read_feature_mat,
+    table_features,
+    without_empty_classes,
+)
+from papi.data.own.folders import misnamed, text_of
 from papi.data.own.image_folder import load_annotated, load_by_class, own_recipe
-from papi.data.own.tables import is_utf8, read_table
+from papi.data.own.tables import read_table
 from papi.data.own.votes import refuse_rule, vote_shares
 from papi.errors import UserError, unknown
 
@@ -37,7 +50,7 @@ class Reading:
 
 def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progress = silent) -> Dataset:
     """The dataset at a path, not yet measured and without a held-out part."""
-    if not is_utf8(str(path)):
+    if text_of(path) is None:
         raise UserError(misnamed(path))
     if path.is_dir():
         rules = how.rules(report)
@@ -156,7 +169,7 @@ def _load_arrays(path: Path, how: Reading, report: Report) -> tuple[Dataset, Ann
         names = found.class_names
     labels = arrays.get("labels")
     if not names and labels is not None and labels.dtype.kind in "iu" and labels.size:
-        names = tuple(str(k) for k in range(labels.max() + 1))
+        names = numbered_classes(labels, f"labels of {path}")
     dataset = Dataset(path.stem, names, samples, (), ())
     if kind == "images":
         dataset = replace(dataset, recipe=own_recipe(*samples.shape[2:]))
@@ -199,7 +212,10 @@ def _samples(array: np.ndarray, kind: str, path: Path, report: Report) -> np.nda
 
 
 def _load_mat(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:
-    return read_feature_mat(path, report), None
+    dataset = read_feature_mat(path, report)
+    if how.annotations is None:  # else these sets are not used
+        dataset = checked_sets(dataset, str(path), how.rules(report))
+    return without_empty_classes(dataset), None
 
 
 def _load_table(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:

@@ -5,26 +5,44 @@ from pathlib import Path
 import numpy as np
 
 from papi.errors import UserError, unknown
+from papi.files.reading import memory_bytes, opened, reason
 
 
 def read_mat(path: Path, needed: tuple[str, ...]) -> dict[str, np.ndarray]:
     """The variables of a .mat file as dense arrays, or an error if one of `needed` is missing."""
-    from scipy.io.matlab import MatReadError, loadmat
+    from scipy.io.matlab import loadmat
 
     try:
-        content: dict[str, object] = loadmat(path)
+        with opened(path, memory_bytes()) as stream:
+            content: dict[str, object] = loadmat(stream)
     except NotImplementedError as error:
         raise UserError(f"{path} is in MATLAB's format 7.3: save it again with the option -v7.") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}. Put the published file there.") from error
-    except (MatReadError, ValueError, TypeError, KeyError, IndexError, EOFError) as error:
-        raise UserError(f"{path} is not a readable .mat file ({error}). Fetch it again.") from error
+        raise UserError(f"{path} cannot be read: {reason(error)}. Put the published file there.") from error
+    except Exception as error:  # whatever the bytes of a damaged file do to SciPy
+        raise UserError(f"{path} is not a readable .mat file ({reason(error)}). Fetch it again.") from error
     variables = {name: value for name, value in content.items() if not name.startswith("__")}
     for name in needed:
         if name not in variables:
             raise UserError(f"{path} lacks a variable: {unknown('variable', name, variables)}")
-    dense = {name: value.toarray() if hasattr(value, "toarray") else value for name, value in variables.items()}
+    dense = {name: _dense(value, f"{name} of {path}") for name, value in variables.items()}
     return {name: value for name, value in dense.items() if isinstance(value, np.ndarray)}
+
+
+def _dense(value: object, what: str) -> object:
+    """A sparse matrix as an array. A few bytes can announce one that no memory holds, or entries outside of it."""
+    from scipy.sparse import csc_array, csc_matrix
+
+    if not isinstance(value, csc_array | csc_matrix):
+        return value
+    rows, columns = value.shape
+    if rows * columns * value.dtype.itemsize > memory_bytes():
+        raise UserError(f"{what} has the shape {value.shape}, which does not fit into memory.")
+    try:
+        value.check_format(full_check=True)
+    except ValueError as error:
+        raise UserError(f"{what} is damaged ({reason(error)}). Fetch the file again.") from error
+    return value.toarray()
 
 
 def read_partial_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -45,13 +63,24 @@ def read_partial_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | N
             f"{path} has {len(features)} rows in data and {sets.shape[1]} columns in partial_target: "
             "data is N x d and partial_target K x N."
         )
+    _require_binary(sets, "partial_target", path)
     target = content.get("target")
     if target is None:
         return features.astype(np.float32), sets.T > 0, None
     if target.shape != sets.shape:
         raise UserError(f"target of {path} is {target.shape} and partial_target {sets.shape}: they must agree.")
+    _require_binary(target, "target", path)
     several = np.flatnonzero((target > 0).sum(0) != 1)
     if len(several):
         count = int((target[:, several[0]] > 0).sum())
         raise UserError(f"column {several[0] + 1} of target of {path} has {count} true labels: one is needed.")
     return features.astype(np.float32), sets.T > 0, target.argmax(0).astype(np.int64)
+
+
+def _require_binary(matrix: np.ndarray, name: str, path: Path) -> None:
+    """Stop at the first column, which is a sample, with anything but 0 and 1."""
+    wrong = np.argwhere(~np.isin(matrix, (0, 1)).T)
+    if len(wrong):
+        sample, row = wrong[0]
+        got = matrix[row, sample]
+        raise UserError(f"{path}: column {sample + 1} of {name} has {got} in row {row + 1}: 0 and 1 are needed.")

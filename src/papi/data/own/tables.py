@@ -12,6 +12,7 @@ from typing import SupportsFloat
 
 from papi.data.dataset import Report
 from papi.errors import UserError, unknown
+from papi.files.reading import memory_bytes, plain_file, read_bytes, reason
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
@@ -61,7 +62,7 @@ def split_labels(cell: object) -> list[str] | None:
         if cell.strip().startswith("[") and cell.strip().endswith("]"):
             try:
                 return split_labels(json.loads(cell))
-            except ValueError:
+            except (ValueError, RecursionError):  # not JSON, or lists in lists in lists
                 return None
         return [label.strip() for label in cell.split("|")] if cell.strip() else []
     if isinstance(cell, bool) or not isinstance(cell, int | list):
@@ -92,9 +93,9 @@ def is_utf8(text: str) -> bool:
 def read_text(path: Path) -> str:
     """A file as text. It must be UTF-8, with or without a byte-order mark."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, memory_bytes())
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}. Is the name right?") from error
+        raise UserError(f"{path} cannot be read: {reason(error)}. Is the name right?") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -148,12 +149,13 @@ def _read_jsonl(path: Path, report: Report) -> Table:
             continue
         try:
             record = json.loads(line)
+            whole = "\\u" not in line or is_utf8(json.dumps(record, ensure_ascii=False))
         except (ValueError, RecursionError) as error:
             report(f"{where} is not JSON ({error}).")
             continue
         if not isinstance(record, dict):
             report(f'{where} is not a JSON object: write {{"file_name": …, "candidates": […]}}.')
-        elif "\\u" in line and not is_utf8(json.dumps(record, ensure_ascii=False)):
+        elif not whole:
             report(f"{where} has half a character, an escape like \\ud83d alone: write names as UTF-8.")
         else:
             rows.append(Row(where, record))
@@ -165,10 +167,11 @@ def _read_jsonl(path: Path, report: Report) -> Table:
 def _read_parquet(path: Path, report: Report) -> Table:
     pyarrow = _pyarrow(path)
     try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise UserError(f"{path} is not a readable parquet file ({error}).") from error
-    rows = (Row(f"{path}, row {number}", record) for number, record in enumerate(table.to_pylist(), 1))
+        table = pyarrow.parquet.read_table(plain_file(path, memory_bytes()))
+        records = table.to_pylist()
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
+        raise UserError(f"{path} is not a readable parquet file ({reason(error)}).") from error
+    rows = (Row(f"{path}, row {number}", record) for number, record in enumerate(records, 1))
     return Table(path, tuple(table.column_names), tuple(rows))
 
 

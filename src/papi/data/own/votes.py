@@ -7,6 +7,7 @@ import numpy as np
 
 from papi.errors import UserError
 
+MOST_VOTES = 10**9  # for a label; far more than anybody counts, and no sum of them overflows
 _AT_LEAST = "at-least-"
 
 

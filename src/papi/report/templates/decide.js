@@ -106,11 +106,15 @@
     go(items.findIndex((item) => item.index === last));
   });
 
+  // A spreadsheet would compute these.
+  const text = (value) => (/^[=+\-@\t\r\n＝＋－＠]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value);
   const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
   const csv = () => {
     const decided = items.filter((item) => decisions.has(item.index));
     const lines = decided.map((item) => [String(item.index), item.file, classes[decisions.get(item.index)]]);
-    return [["index", "file", "label"], ...lines].map((line) => line.map(quoted).join(",") + "\r\n").join("");
+    return [["index", "file", "label"], ...lines]
+      .map((line) => line.map((value) => quoted(text(value))).join(",") + "\r\n")
+      .join("");
   };
   const download = () => {
     const address = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));

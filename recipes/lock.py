@@ -1,0 +1,89 @@
+"""Writes requirements.lock: the versions of constraints.txt, each with the SHA-256 of the files it may come as.
+
+    python -m recipes.lock [WHEEL …]
+
+`make lock` runs it after a change of constraints.txt. The hashes are those that PyPI states for wheels on Linux and
+macOS. Wheels named in addition go to requirements-cpu.lock: torch without CUDA is not on PyPI, and pip would prefer
+PyPI's torch if one file listed both.
+"""
+
+import hashlib
+import re
+import sys
+import urllib.request
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+INDEX = "https://pypi.org/simple"
+_LINK = re.compile(r'href="[^"]*/([^"/#]+)#sha256=([0-9a-f]{64})"')
+_PYTHON = re.compile(r"-(py3|py2\.py3|cp3\d+\.py3|cp3\d|cp31[0-9])-[^-]+-(any|manylinux|macosx)[^-]*\.whl$")
+_HEAD = """\
+# The files that `make` installs, by their SHA-256. Made by `make lock` from constraints.txt; do not edit.
+"""
+
+
+def pins(constraints: str) -> dict[str, str]:
+    """Versions by name, from lines such as `numpy==2.4.6`."""
+    lines = [line.split("#")[0].strip() for line in constraints.splitlines()]
+    return dict(line.split("==") for line in lines if line)
+
+
+def hashes(page: str, version: str) -> list[str]:
+    """The hashes of a version on a project's page of the index. Its source counts only if there is no wheel."""
+    files = [(name, digest) for name, digest in _LINK.findall(page) if _version(name) == version]
+    wheels = [digest for name, digest in files if _PYTHON.search(name)]
+    return wheels or [digest for name, digest in files if name.endswith(".tar.gz")]
+
+
+def _version(file: str) -> str:
+    """The version in the name of a file, without a local part such as +cpu."""
+    stem = re.sub(r"\.tar\.gz$", "", file)
+    parts = stem.split("-") if file.endswith(".whl") else ["", stem.rpartition("-")[2]]
+    return parts[1].replace("%2B", "+").partition("+")[0]
+
+
+def wheel_text(wheels: Iterable[Path]) -> str:
+    """The lines for files on this machine, with the local part of their versions."""
+    entries = []
+    for wheel in sorted(wheels):
+        name, version = wheel.name.split("-")[:2]
+        entries.append(f"{name}=={version} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}")
+    return _HEAD + "".join(f"{entry}\n" for entry in entries)
+
+
+def _plain(name: str) -> str:
+    """A name as the index has it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def lock_text(versions: Mapping[str, str], found: Mapping[str, Iterable[str]]) -> str:
+    """The lines of the file, in the form that `pip --require-hashes` reads."""
+    entries = []
+    for name, version in versions.items():
+        lines = [f"{name}=={version}", *(f"    --hash=sha256:{digest}" for digest in sorted(set(found[name])))]
+        entries.append(" \\\n".join(lines))
+    return _HEAD + "\n".join(entries) + "\n"
+
+
+def main(wheels: list[Path]) -> None:
+    """Ask the index for every pinned version, and write the file."""
+    versions = pins((ROOT / "constraints.txt").read_text())
+
+    def ask(name: str) -> list[str]:
+        with urllib.request.urlopen(f"{INDEX}/{_plain(name)}/", timeout=60) as answer:
+            digests = hashes(answer.read().decode(), versions[name])
+        if not digests:
+            raise SystemExit(f"{INDEX} has no file of {name} {versions[name]}.")
+        return digests
+
+    with ThreadPoolExecutor(8) as pool:
+        found = dict(zip(versions, pool.map(ask, versions), strict=True))
+    (ROOT / "requirements.lock").write_text(lock_text(versions, found))
+    if wheels:
+        (ROOT / "requirements-cpu.lock").write_text(wheel_text(wheels))
+
+
+if __name__ == "__main__":
+    main([Path(word) for word in sys.argv[1:]])

@@ -1,0 +1,136 @@
+"""Neighbour votes: the k nearest samples decide, then a network learns (PL-KNN; Hüllermeier & Beringer, IDA 2005).
+
+Near samples mostly share their true label. So the true label is in most of their candidate sets, and a wrong one in
+only some of them. The nearest other samples vote with their sets for the candidates of a sample. Their votes,
+normalised, are its soft label: made once, before training. The network learns it by cross-entropy.
+
+Symbols: k neighbours, w weight of a neighbour, B ballot of a neighbour, V votes, g power, v target, τ temperature.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from papi import distributed
+from papi.errors import UserError
+from papi.methods.losses import soft_cross_entropy, wide
+from papi.methods.one_view import OneView, OneViewConfig
+from papi.methods.options import require_not_negative, require_positive
+from papi.methods.packed import Candidates, uniform_confidence
+from papi.methods.state import Confidence, Neighbours
+from papi.networks import Network
+from papi.types import Batch, Progress, StepOutput
+
+_ENTRIES = 2**22  # numbers in the largest array that is made at a time
+_SAME_PLACE = 1e-6  # a sum of distances below this: all neighbours lie where the sample lies
+
+
+@dataclass(frozen=True)
+class NeighbourVotesConfig(OneViewConfig):
+    """The defaults are those of PL-KNN."""
+
+    k: int = 10
+    """How many nearest samples vote. Larger sets of candidates need more."""
+    weights: Literal["distance", "uniform", "similarity"] = "distance"
+    """What the vote of a neighbour counts: less the farther it is, always the same, or exp((cos - 1)/τ), which needs
+    `space=unit`."""
+    ballot: Literal["whole", "shared"] = "whole"
+    """A neighbour gives one vote to each of its candidates, or shares one vote among them."""
+    power: float = 1.0
+    """Votes are raised to this power before they are normalised; higher makes the targets sharper."""
+    space: Literal["standard", "unit"] = "standard"
+    """Where neighbours are searched: among the samples as the network gets them, with columns or pixels standardised,
+    or among these rows scaled to length 1, so that angles count."""
+    temperature: float = 0.1
+    """τ of `weights=similarity`; lower favours the most similar."""
+    refresh_epochs: int = 0
+    """Search and vote again every so many epochs, among the features of the network; 0 is never. For images, whose
+    pixels say little about what is similar."""
+
+    def __post_init__(self) -> None:
+        require_positive(self, "k", "power", "temperature")
+        require_not_negative(self, "refresh_epochs")
+        if self.weights == "similarity" and self.space != "unit":
+            raise UserError("--option weights=similarity compares angles: give --option space=unit, too.")
+
+    @property
+    def packs_sets(self) -> bool:
+        return True
+
+
+class NeighbourVotes(OneView):
+    """Learns soft labels for which the nearest samples have voted."""
+
+    Config = NeighbourVotesConfig
+    paper = "Hüllermeier & Beringer, IDA"
+    year = 2005
+    memory = "N×K votes"
+    config: NeighbourVotesConfig
+    confidence: Confidence
+
+    def __init__(self, network: Network, candidates: Candidates, config: NeighbourVotesConfig) -> None:
+        super().__init__(network, candidates, config)
+        self.confidence = uniform_confidence(candidates)
+
+    def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
+        """Let neighbours vote before the first epoch, and again every `refresh_epochs`, by the network's features."""
+        if progress.epoch == 0:
+            self.vote(torch.cat([batch.views[0].flatten(1) for batch in batches()]))
+        elif self.config.refresh_epochs and progress.epoch % self.config.refresh_epochs == 0:
+            self.network.eval()
+            with torch.no_grad():
+                features = torch.cat([self.network.encode(batch.views[0]) for batch in batches()])
+            self.network.train()
+            self.vote(wide(features))
+        return False
+
+    def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
+        logits = self.network(batch.views[0]).logits
+        return StepOutput(soft_cross_entropy(logits, self.confidence[batch.index]), logits)
+
+    @torch.no_grad()
+    def vote(self, rows: Tensor) -> None:
+        """Set the targets of all samples; `rows` are those of this process, which come in the order of the samples."""
+        rows = distributed.gather_rows(normalize(rows) if self.config.space == "unit" else rows)
+        samples, classes = self.candidates.shape
+        neighbours = Neighbours(samples, self.config.k).to(rows.device)
+        neighbours.find(rows)
+        width = max(1, neighbours.value.shape[1]) * max(rows.shape[1], classes)
+        for some in torch.split(torch.arange(samples, device=rows.device), max(1, _ENTRIES // width)):
+            own = some[distributed.split(len(some)).own]  # processes share the work; `replace` brings it together
+            votes = self.count(rows, own, neighbours.value[own])
+            self.confidence.replace(own, vote_shares(votes, self.candidates[own], self.config.power))
+
+    def count(self, rows: Tensor, index: Tensor, nearest: Tensor) -> Tensor:
+        """The votes `(B, K)` for samples at `index` `(B,)` by their nearest `(B, k)`, for any label."""
+        # Distances of the search are rounded: those between near twins would be noise.
+        distances = (rows[nearest] - rows[index][:, None]).norm(dim=2)
+        weights = vote_weights(distances, self.config.weights, self.config.temperature)
+        ballots = self.candidates[nearest.flatten()].to(weights.dtype)
+        if self.config.ballot == "shared":
+            ballots = ballots / ballots.sum(1, keepdim=True)
+        return (weights[:, :, None] * ballots.view(*nearest.shape, ballots.shape[1])).sum(1)
+
+
+def vote_weights(distances: Tensor, kind: Literal["distance", "uniform", "similarity"], temperature: float) -> Tensor:
+    """What the vote of each neighbour counts, `(B, k)`, by its Euclidean distance `(B, k)`."""
+    if kind == "similarity":  # of unit vectors: |a - b|² = 2 - 2 cos
+        return (-distances.square() / (2 * temperature)).exp()
+    total = distances.sum(1, keepdim=True)
+    # A single neighbour would have no weight at all.
+    if kind == "uniform" or distances.shape[1] == 1:
+        return torch.ones_like(distances)
+    return torch.where(total < _SAME_PLACE, 1.0, 1 - distances / total)
+
+
+def vote_shares(votes: Tensor, candidates: Tensor, power: float) -> Tensor:
+    """Votes for the candidates, to a power and normalised, `(B, K)`; without any, all candidates are alike."""
+    inside = votes * candidates
+    most = inside.amax(1, keepdim=True)
+    # Relative to the most votes: powers of large and of small numbers stay finite.
+    shares = torch.where(most > 0, (inside / most) ** power, candidates.to(votes.dtype))
+    return shares / shares.sum(1, keepdim=True)
