@@ -69,3 +69,32 @@ def test_texts_are_no_features(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"m.mat cannot be read"):
         read_mat(tmp_path / "m.mat", ())
+
+
+def test_sparse_variables_that_are_too_large_or_lead_outside(tmp_path: Path) -> None:
+    huge = csc_matrix((2**30, 2**20))
+    savemat(tmp_path / "m.mat", {"huge": huge})
+    with pytest.raises(UserError, match=r"m.mat .* does not fit into memory"):
+        read_mat(tmp_path / "m.mat", ("huge",))
+    wild = csc_matrix(np.eye(3))
+    wild.indices[1] = 10**6
+    savemat(tmp_path / "w.mat", {"wild": wild})
+    with pytest.raises(UserError, match=r"w.mat"):
+        read_mat(tmp_path / "w.mat", ("wild",))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@pytest.mark.filterwarnings("ignore")
+def test_wrong_bytes_are_read_or_refused(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
+    published.write_partial_mat(tmp_path / "m.mat", 6, 2, 3)
+    content = bytearray((tmp_path / "m.mat").read_bytes())
+    for place, value in changes:
+        content[place % len(content)] = value
+    (tmp_path / "m.mat").write_bytes(content)
+    try:
+        features, sets, labels = read_partial_mat(tmp_path / "m.mat")
+    except UserError:
+        return
+    assert len(features) == len(sets)
+    assert labels is None or len(labels) == len(sets)

@@ -4,45 +4,27 @@ from pathlib import Path
 
 import numpy as np
 
+from papi.data.own.matlab import read_variables
 from papi.errors import UserError, unknown
-from papi.files.reading import memory_bytes, opened, reason
+from papi.files.reading import memory_bytes, read_bytes, reason
 
 
 def read_mat(path: Path, needed: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """The variables of a .mat file as dense arrays, or an error if one of `needed` is missing."""
-    from scipy.io.matlab import loadmat
-
+    """The matrices of numbers in a .mat file as dense arrays, or an error if one of `needed` is missing."""
     try:
-        with opened(path, memory_bytes()) as stream:
-            content: dict[str, object] = loadmat(stream)
+        variables = read_variables(read_bytes(path, memory_bytes()), memory_bytes())
     except NotImplementedError as error:
         raise UserError(f"{path} is in MATLAB's format 7.3: save it again with the option -v7.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {reason(error)}. Put the published file there.") from error
-    except Exception as error:  # whatever the bytes of a damaged file do to SciPy
+    except ValueError as error:
         raise UserError(f"{path} is not a readable .mat file ({reason(error)}). Fetch it again.") from error
-    variables = {name: value for name, value in content.items() if not name.startswith("__")}
     for name in needed:
         if name not in variables:
             raise UserError(f"{path} lacks a variable: {unknown('variable', name, variables)}")
-    dense = {name: _dense(value, f"{name} of {path}") for name, value in variables.items()}
-    return {name: value for name, value in dense.items() if isinstance(value, np.ndarray)}
-
-
-def _dense(value: object, what: str) -> object:
-    """A sparse matrix as an array. A few bytes can announce one that no memory holds, or entries outside of it."""
-    from scipy.sparse import csc_array, csc_matrix
-
-    if not isinstance(value, csc_array | csc_matrix):
-        return value
-    rows, columns = value.shape
-    if rows * columns * value.dtype.itemsize > memory_bytes():
-        raise UserError(f"{what} has the shape {value.shape}, which does not fit into memory.")
-    try:
-        value.check_format(full_check=True)
-    except ValueError as error:
-        raise UserError(f"{what} is damaged ({reason(error)}). Fetch the file again.") from error
-    return value.toarray()
+        if variables[name] is None:
+            raise UserError(f"{name} of {path} is something else: a matrix of numbers is needed.")
+    return {name: matrix for name, matrix in variables.items() if matrix is not None}
 
 
 def read_partial_mat(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
