@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from papi.files.reading import (
     JSON_BYTES,
     JSON_DEPTH,
+    is_unicode,
     memory_bytes,
     opened,
     parse_json,
@@ -179,10 +180,16 @@ class TestJson:
         assert parse_json("1e999") == float("inf")
         assert parse_json("0." + "1" * 10_000) == pytest.approx(1 / 9)
 
-    @pytest.mark.parametrize("text", [r'"\ud800"', r'{"\udc00": 1}', r'["a", "b\u0000c"]', r'{"a": {"b\u0000": 1}}'])
+    @pytest.mark.parametrize("text", [r'"\ud800"', r'{"\udc7f": 1}', r'["a", "b\u0000c"]', r'{"a": {"b\u0000": 1}}'])
     def test_texts_that_cannot_be_written(self, text: str) -> None:
         with pytest.raises(ValueError, match="cannot be written"):
             parse_json(text)
+
+    def test_names_of_files_that_are_not_utf_8(self) -> None:
+        name = b"caf\xe9".decode(errors="surrogateescape")
+        assert parse_json(json.dumps([name])) == [name]
+        assert not is_unicode(name)
+        assert is_unicode("café 漢🦊")
 
     def test_pairs_of_surrogates_are_one_character(self) -> None:
         assert parse_json(r'"\ud83e\udd8a"') == "🦊"

@@ -20,7 +20,7 @@ from random import Random
 from hostile_files import damage, put_in_place
 from sandbox import Ended, differences, load_everything, look, run
 from specimens import CANARY, make_outside, make_specimens
-from tries import TRAPS, TRIES, Try
+from tries import TRIES, Try
 
 HANG = 20.0  # seconds after which a command is killed
 KEPT = Path(tempfile.gettempdir()) / "papi-fuzz"
@@ -102,9 +102,8 @@ class Fuzzer:
         done = []
         outside = self.place / "outside"
         for _ in range(chance.choice([1, 1, 1, 2, 3])):
-            if attempt.folders and chance.random() < 0.1:
-                trap = folder / chance.choice(attempt.folders) / chance.choice(TRAPS)
-                done.append(put_in_place(trap, chance, outside))
+            if chance.random() < 0.15 and (traps := attempt.traps):
+                done.append(put_in_place(folder / chance.choice(traps), chance, outside))
             else:
                 name = chance.choice(attempt.reads)
                 done.append(damage(folder / name, chance, outside, given=name in attempt.named))

@@ -33,9 +33,9 @@ def damage(file: Path, chance: Random, outside: Path, *, given: bool) -> str:
     A file that a person names on the command line (`given`) may be a link of theirs: it never points to a secret.
     """
     how = chance.random()
-    if how < 0.15:
+    if how < 0.2:
         return put_in_place(file, chance, outside, secret=not given)
-    if how < 0.4 or file.suffix not in FORMATS or not file.is_file():
+    if how < 0.45 or file.suffix not in FORMATS or not file.is_file():
         content, done = change_bytes(file.read_bytes() if file.is_file() else b"text", chance)
     else:
         content, done = _within_format(file, chance)

@@ -25,6 +25,16 @@ class Try:
     folders: tuple[str, ...] = ()  # run folders in which a trap may lie
 
     @property
+    def traps(self) -> tuple[str, ...]:
+        """Where the command writes without being told: something may lie there in a folder that was received.
+
+        Its own outputs come as often as all other names together.
+        """
+        others = tuple(f"{folder}/{name}" for folder in self.folders for name in TRAPS)
+        own = tuple(name for name in self.writes if name.startswith(tuple(f"{each}/" for each in self.folders)))
+        return others + own * (len(others) // len(own) if own else 0)
+
+    @property
     def named(self) -> frozenset[str]:
         """What the person names on the command line; all else is found in folders that they were handed."""
         return frozenset(self.reads) & frozenset(self.words)

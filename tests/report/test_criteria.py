@@ -161,5 +161,5 @@ def test_folders_that_cannot_be_judged(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="damaged"):
         read_judged(tmp_path)
     folder.write_record(Record(config=config | {"warp_factor": 9}, identity=config))
-    with pytest.raises(UserError, match=r"another version of PaPi .*warp_factor"):
+    with pytest.raises(UserError, match=r"another version wrote .*warp_factor"):
         read_judged(tmp_path)

@@ -156,7 +156,7 @@ def test_characters_that_no_page_can_hold(make_run: Make, tmp_path: Path) -> Non
     """Controls, and the surrogates that stand for bytes of a name that is no UTF-8."""
     folder = make_run("whole")
     record = folder.begun()
-    folder.write_record(replace(record, versions={"bell\x07": "\ud800 alone"}))
+    folder.write_record(replace(record, versions={"bell\x07": "\udcff alone"}))
     moved = folder.path.rename(tmp_path / "run \udcff")
     page = run_page(read_run(moved))
     assert page.encode()

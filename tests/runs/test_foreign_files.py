@@ -191,7 +191,7 @@ def model_of(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, object]]:
 
 CARDS: dict[str, list[object]] = {
     "network": ["mlp", "nothing", "", "resnet18", "os:system", "papi.cli:main", ":", "..:x", None, 3],
-    "class_names": [[], ["a"], ["a"] * 5, ["a", 1, 2, 3], "abcd", ["a", "b", "c", "\ud800"], ["a\0", "b", "c", "d"]],
+    "class_names": [[], ["a"], ["a"] * 5, ["a", 1, 2, 3], "abcd", ["a", "b", "c", "\ud800"], ["a", "b", "c", "\udcff"]],
     "shape": [[0, 0, 0], [1, 0, 8], [1, 8], [8], [3, 8, 8], [1, 10**6, 10**6], [10**9], [1.5, 8, 8], "188", [-1, 8, 8]],
     "mean": [[], [0.5, 0.5], ["0.5"], [float("nan")], [1e300], [True], 0.5],
     "std": [[], [0.0], [0], [-1.0], [float("inf")], [1e-320], [0.1, 0.1], ["x"], None],

@@ -77,6 +77,11 @@ def parse_json(text: str) -> object:
     raise ValueError("it is nested too deeply")
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written into a file. What stands for the bytes of a file's name cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def reason(error: Exception) -> str:
     """What went wrong, on one line. A file decides what its values are, so a text with one may be of any length."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -115,8 +120,11 @@ def _parts(value: object) -> list[object]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether it can be written: halves of a surrogate pair cannot, and JSON can name one without the other."""
+    """Whether it is a text, or the name of a file: Python has surrogates for bytes of names that are not UTF-8.
+
+    JSON can name any surrogate, also one that stands for nothing.
+    """
     try:
-        return value.isascii() or bool(value.encode())
+        return value.isascii() or bool(value.encode(errors="surrogateescape"))
     except UnicodeEncodeError:
         return False

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from papi.errors import UserError
 from papi.files.durable import replacing
 from papi.files.outside import needs_import
-from papi.files.reading import memory_bytes, parse_json, plain_file, reason
+from papi.files.reading import is_unicode, memory_bytes, parse_json, plain_file, reason
 from papi.networks import NETWORKS, Factory, Network, build, is_name, reference, title
 
 LARGEST_SAMPLE = 2**25  # values of one sample: an image of 3 x 3,344 x 3,344
@@ -162,7 +162,7 @@ def _card(text: str) -> ModelCard:
             if (
                 isinstance(temperature, float | int)
                 and not others
-                and all(isinstance(name, str) for name in names)
+                and all(isinstance(name, str) and is_unicode(name) for name in names)
                 and all(type(side) is int and side > 0 for side in shape)
                 and math.prod(shape) <= LARGEST_SAMPLE
                 and all(type(number) in (float, int) for number in (*mean, *std, temperature))

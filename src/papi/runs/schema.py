@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from papi.config import MAX_THREADS, RunConfig, Select, Values, from_dict
-from papi.files.reading import parse_json, reason
+from papi.files.reading import is_unicode, parse_json, reason
 
 T = TypeVar("T")
 MAX_EPOCHS = 10**7  # that a row may count: curves have a place for each
@@ -179,6 +179,8 @@ class Record:
             if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
                 raise ValueError(f"{name} is not a list of texts")
             read[name] = tuple(listed)
+        if not all(map(is_unicode, read["classes"])):
+            raise ValueError("a class has a name that is not Unicode")
         if read.get("parent") is not None:
             read["parent"] = _record(ParentRecord, read["parent"], "a parent")
         record = _record(cls, {"config": {}} | read, "the record of a run")
