@@ -108,6 +108,8 @@ FORGERIES: dict[str, Forgery] = {
     "the optimizer remembers texts": lambda state: state["optimizer"]["state"][0].update(
         dict.fromkeys(state["optimizer"]["state"][0], "text")
     ),
+    "the optimizer forgets a parameter": lambda state: state["optimizer"]["state"].pop(3),
+    "the optimizer forgets what it knows of a parameter": put("optimizer", "state", 3)({}),
     "sums of nothing": put("tally")({}),
     "sums without samples": lambda state: state["tally"].pop("samples"),
     "sums of no samples": put("tally", "samples")(torch.tensor(0.0)),
@@ -115,6 +117,7 @@ FORGERIES: dict[str, Forgery] = {
     "squares without what is squared": put("tally", "more_squared")(torch.tensor(1.0)),
     "times with other names": put("seconds", "more")(1.0),
     "times before the beginning": put("seconds", "total")(-1.0),
+    "times that are too long for a number": put("seconds", "total")(10**400),
 }
 OF_ADAM: dict[str, Forgery] = {
     f"adam does not remember {name}": lambda state, name=name: state["optimizer"]["state"][0].pop(name)

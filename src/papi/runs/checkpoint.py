@@ -7,8 +7,8 @@ a `torch.save` of plain tensors and values. It is read with `weights_only=True`:
 import hashlib
 import io
 import json
-import math
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -188,7 +188,7 @@ def _values(found: object) -> Values:
 
 
 def _number(found: object) -> float:
-    if isinstance(found, bool) or not isinstance(found, float | int) or not abs(found) < math.inf:
+    if isinstance(found, bool) or not isinstance(found, float | int) or not abs(found) <= sys.float_info.max:
         raise ValueError("something else stands in the place of a number")
     return found
 

@@ -76,6 +76,12 @@ def _require_optimizer_state(found: object, optimizer: torch.optim.Optimizer) ->
                 raise ValueError(f"its optimizer remembers something else as {name}")
             if value is None and name in names:
                 raise ValueError(f"its optimizer does not remember {name}")
+    # Every parameter takes part in every step, so the optimizer remembers something for all of them, or for none.
+    remembered = [
+        {name for name, value in found.get(k, {}).items() if value is not None} for k in range(len(parameters))
+    ]
+    if any(each != remembered[0] for each in remembered):
+        raise ValueError("its optimizer remembers some parameters alone")
 
 
 def _require_sums(sums: dict[str, Tensor], *, begun: bool) -> None:
