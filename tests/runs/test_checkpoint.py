@@ -131,6 +131,7 @@ def test_a_forged_part_is_damage(key: str, value: object, tmp_path: Path) -> Non
 
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "times too long for a number": lambda forged: forged | {"seconds": {"total": 10**400}},
     "nothing but a number": lambda s: 3,
     "a list": lambda s: [s],
     "too few rows": lambda s: s | {"rows": ROWS[:2]},
