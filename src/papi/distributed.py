@@ -102,10 +102,12 @@ def own_gpu(device: torch.device) -> torch.device:
 
 
 def rank() -> int:
+    """The number of this process among those of the run; 0 alone."""
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
 def world_size() -> int:
+    """How many processes train together; 1 alone."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 

@@ -49,6 +49,7 @@ class DPLLConfig(TolerantConfig):
 
     @property
     def view_names(self) -> tuple[str, ...]:
+        """The three views of the composition."""
         return _COMPOSITIONS[self.views]
 
     @property

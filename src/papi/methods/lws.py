@@ -44,6 +44,7 @@ class LWSConfig(OneViewConfig):
 
     @property
     def encoder_passes(self) -> Passes:
+        """The network is asked once more after its step."""
         return Passes(2, 1)
 
     @classmethod

@@ -39,6 +39,7 @@ class TolerantConfig(MethodConfig):
 
     @property
     def packs_sets(self) -> bool:
+        """Only while sets are trusted: doubt gives weight to labels outside them."""
         return self.noise_tolerance == "off"
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ class OneViewConfig(MethodConfig):
 
     @property
     def view_names(self) -> tuple[str, ...]:
+        """The one view that was chosen."""
         return (self.view,)
 
 

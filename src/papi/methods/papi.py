@@ -97,17 +97,20 @@ class PaPiConfig(TolerantConfig):
 
     @property
     def view_names(self) -> tuple[str, ...]:
+        """Both views of the composition where two are looked at, else its first."""
         both = self.alignment and self.passes != "one"
         return _COMPOSITIONS[self.views] if both else _COMPOSITIONS[self.views][:1]
 
     @property
     def encoder_passes(self) -> Passes:
+        """Four forward and three backward passes in the paper's form."""
         if not self.alignment or self.passes == "one":
             return Passes(1, 1)
         return Passes(4, 3) if self.passes == "paper" and self.mixup else Passes(2, 2)
 
     @property
     def needs_projector(self) -> bool:
+        """The prototypical classifier works on projections."""
         return self.alignment
 
     @classmethod

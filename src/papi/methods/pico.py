@@ -71,6 +71,7 @@ class PiCOConfig(TolerantConfig):
 
     @property
     def view_names(self) -> tuple[str, ...]:
+        """The query's view, then the key's."""
         return ("weak", "strong")
 
     @property
@@ -79,6 +80,7 @@ class PiCOConfig(TolerantConfig):
 
     @property
     def needs_projector(self) -> bool:
+        """The contrastive loss works on projections."""
         return True
 
     @property

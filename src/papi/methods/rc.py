@@ -36,6 +36,7 @@ class RCConfig(TolerantConfig, OneViewConfig):
 
     @property
     def encoder_passes(self) -> Passes:
+        """The network is asked once more after its step."""
         return Passes(2, 1)
 
     @classmethod
