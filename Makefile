@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS_READY := .venv/.docs-ready
 # One thread a test process: two processes share two cores without getting in each other's way.
 TEST_ENV := OMP_NUM_THREADS=1
 
-.PHONY: demo test test-slow faults fuzz lint lock sbom bench bench-quick clean browser
+.PHONY: demo test test-slow faults fuzz lint lock sbom bench bench-quick clean browser docs
 # How long `make fuzz` spoils files, and what decides how.
 SECONDS ?= 600
 SEED ?= 0
@@ -38,6 +39,12 @@ lint: $(READY)  ## style, types and unsafe calls
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
 
+# Warnings are errors: a broken link, an unknown name or a tutorial that fails stops the build.
+docs: $(DOCS_READY) browser  ## build the documentation site in build/site, and walk through it in a browser
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build --fail-on-warning --keep-going --jobs 2 --quiet docs build/site
+	$(TEST_ENV) PAPI_SITE=build/site $(BIN)/pytest -q tests/browser/test_site.py
+	@echo "The site is in build/site: open build/site/index.html in a browser."
+
 lock: $(READY)  ## write requirements.lock after a change of constraints.txt: the hashes of what `make` installs
 	$(BIN)/python -m recipes.lock $(wildcard $(PIP_FIND_LINKS)/torch-*.whl)
 
@@ -61,3 +68,7 @@ $(READY): pyproject.toml constraints.txt requirements.lock requirements-cpu.lock
 	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
 	touch $(READY)
+
+$(DOCS_READY): $(READY) requirements-docs.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements-docs.lock
+	touch $(DOCS_READY)

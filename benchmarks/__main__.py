@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from benchmarks import candidates, checkpoints, evaluation, image_cache, prototypes, state, step, views
+from benchmarks import candidates, checkpoints, embeddings, evaluation, image_cache, prototypes, state, step, views
 from benchmarks.measure import TOLERANCE, Line
 from benchmarks.table import cells, fill_page, print_table, read_lines, to_json, to_markdown
 from papi.training.allocator import keep_freed_memory
@@ -23,6 +23,7 @@ ITEMS = {
     "evaluation": evaluation,
     "step": step,
     "cache": image_cache,
+    "embeddings": embeddings,
     "checkpoints": checkpoints,
 }
 PARTS = {"weak + strong views", "prototypes, K=10,", "update of 256 rows"}  # of a step: the table says how large

@@ -13,7 +13,6 @@ from PIL import Image, ImageDraw
 
 import papi
 from papi.config import CandidatesConfig, RunConfig
-from papi.data.own.incoming import read_parts
 from papi.runs.folder import RunFolder
 from papi.runs.labels import resolve
 from papi.train import train
@@ -56,9 +55,9 @@ def main(place: Path, images: int = 240, epochs: int = 4) -> None:
         print(f"  {sets.file_names[image]}: {name}, {found.confidence[image]:.0%} sure")
 
     print("What the model says of image files:")
-    for part in read_parts([place / "flowers"], model.card.shape, 256, print):
-        for file, name in list(zip(part.files, model.predict(part.samples), strict=True))[:3]:
-            print(f"  {Path(file).name}: {name}")
+    files = sorted((place / "flowers").iterdir())[:3]
+    for file, name in zip(files, model.predict(files), strict=True):
+        print(f"  {file.name}: {name}")
 
 
 if __name__ == "__main__":

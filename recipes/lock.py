@@ -3,8 +3,9 @@
     python -m recipes.lock [WHEEL …]
 
 `make lock` runs it after a change of constraints.txt. The hashes are those that PyPI states for wheels on Linux and
-macOS. Wheels named in addition go to requirements-cpu.lock: torch without CUDA is not on PyPI, and pip would prefer
-PyPI's torch if one file listed both.
+macOS. What stands below the line `DOCS` of constraints.txt goes to requirements-docs.lock, which `make docs` installs.
+Wheels named in addition go to requirements-cpu.lock: torch without CUDA is not on PyPI, and pip would prefer PyPI's
+torch if one file listed both.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 INDEX = "https://pypi.org/simple"
+DOCS = "# For the documentation alone"
 _LINK = re.compile(r'href="[^"]*/([^"/#]+)#sha256=([0-9a-f]{64})"')
 _PYTHON = re.compile(r"-(py3|py2\.py3|cp3\d+\.py3|cp3\d|cp31[0-9])-[^-]+-(any|manylinux|macosx)[^-]*\.whl$")
 _HEAD = """\
@@ -68,8 +70,9 @@ def lock_text(versions: Mapping[str, str], found: Mapping[str, Iterable[str]]) -
 
 
 def main(wheels: list[Path]) -> None:
-    """Ask the index for every pinned version, and write the file."""
-    versions = pins((ROOT / "constraints.txt").read_text())
+    """Ask the index for every pinned version, and write the files."""
+    text = (ROOT / "constraints.txt").read_text()
+    versions = pins(text)
 
     def ask(name: str) -> list[str]:
         with urllib.request.urlopen(f"{INDEX}/{_plain(name)}/", timeout=60) as answer:
@@ -80,7 +83,8 @@ def main(wheels: list[Path]) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         found = dict(zip(versions, pool.map(ask, versions), strict=True))
-    (ROOT / "requirements.lock").write_text(lock_text(versions, found))
+    for file, part in zip(("requirements.lock", "requirements-docs.lock"), text.split(DOCS), strict=True):
+        (ROOT / file).write_text(lock_text(pins(part), found))
     if wheels:
         (ROOT / "requirements-cpu.lock").write_text(wheel_text(wheels))
 

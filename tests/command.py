@@ -1,6 +1,15 @@
-"""The command `papi` within the test's own process, for tests that start it often."""
+"""The command `papi`: within the test's own process, for tests that start it often, and in one of its own to see its memory."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 
 import papi.cli
+
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to ask for peak memory")
 
 
 def papi_exit_code(*arguments: object) -> int:
@@ -10,3 +19,17 @@ def papi_exit_code(*arguments: object) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def peak_megabytes(*arguments: object) -> float:
+    """The largest memory a command ever held. Asked of the kernel: ru_maxrss would count the test's own memory, too."""
+    code = (
+        "import re, sys, papi.cli\n"
+        "try: papi.cli.main()\n"
+        "finally: print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    return int(done.stderr.split()[-1]) / 1024

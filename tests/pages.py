@@ -1,5 +1,6 @@
 """Pages of the documentation as tests read them: by heading and by content, never by position."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -21,6 +22,20 @@ def section(text: str, title: str) -> str:
 def without_blocks(text: str) -> str:
     """The same text, as long as before, with the inside of code blocks blanked."""
     return re.sub(r"```.*?```", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
+
+
+def promises(text: str) -> list[tuple[str, str]]:
+    """The rows of tables of promises: what is promised, and the tests behind it."""
+    return re.findall(r"^\| (?!promise|-)(.+?) \| (.+) \|$", text, re.MULTILINE)
+
+
+def require_tests(promise: str, tests: str) -> None:
+    """Fail unless the tests behind a promise exist; one in a class is named with its class."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(?:\w+::)?(\w+)`", tests)
+    assert named, f"no test stands behind: {promise}"
+    for file, test in named:
+        defined = {node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if hasattr(node, "name")}
+        assert test in defined, f"{file} has no {test}"
 
 
 def blocks(text: str, *languages: str) -> list[str]:

@@ -49,6 +49,7 @@ OPTIONS: dict[str, tuple[dict[str, str], ...]] = {
         {"ramp_epochs": "1", "passes": "two"},
         {"ramp_epochs": "1", "passes": "one"},
         {"ramp_epochs": "1", "noise_tolerance": "auto"},
+        {"ramp_epochs": "1", "set_prior": "auto", "weigh": "auto"},
     ),
     "dpll": ({"ramp_epochs": "2"},),
     "pico": (
@@ -101,10 +102,14 @@ def train(name: str, options: dict[str, str], kind: str) -> dict[str, Any]:
     assert data.labels is not None
     sets = torch.from_numpy(mask)
     method_class = find_method(name)
-    config = method_class.Config(**parse_options(method_class.Config, options))
+    own = {key: value for key, value in options.items() if key != "weigh"}  # which is an option of the data
+    config = method_class.Config(**parse_options(method_class.Config, own))
     extras: dict[str, Any] = {"truth": torch.from_numpy(data.labels)} if config.needs_truth else {}
     extras |= {"shape": data.input_shape} if config.needs_shape else {}
     method = method_class(make_network(kind, len(data.class_names)), sets, config, **extras)
+    if "weigh" in options:
+        votes = sets * (1.0 + torch.arange(sets.shape[1]))
+        method.give_prior(votes / votes.sum(1, keepdim=True), options["weigh"])
     dtype = torch.float64 if kind == "float64" else torch.float32
     method.to(dtype)
     device = torch.device("cpu")

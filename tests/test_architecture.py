@@ -18,12 +18,12 @@ ORDER = [
     "errors", "types", "randomness", "config", "files", "distributed", "networks", "methods", "data", "runs",
     "training", "inference", "setup", "train", "export", "estimator", "experiments", "report", "cli",
 ]  # fmt: skip
-INSIDE_DATA = ["dataset", "candidates", "images", "views", "own", "known", "digest", "load", "loader"]
+INSIDE_DATA = ["dataset", "candidates", "views", "images", "own", "known", "digest", "load", "loader"]
 NO_TORCH = [
     "errors", "files.durable", "files.npz", "files.lock", "files.places", "files.reading", "files.outside",
     "config", "runs.folder", "runs.labels",
     "setup.data", "training.metrics", "training.calibration", "training.allocator", "data.dataset", "data.digest",
-    "data.candidates", "data.load", "data.known.sources", "report", "cli",
+    "data.candidates", "data.load", "data.known.sources", "networks.preparation", "report", "cli",
 ]  # fmt: skip
 AT_THE_TOP = 10  # modules; everything else has a room
 

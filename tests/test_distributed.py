@@ -164,10 +164,13 @@ class TestTorchrun:
         """
         undisturbed = Torchrun(toy_npz, tmp_path / "a", processes=3)
         runs = Torchrun(toy_npz, tmp_path / "b", processes=3, restarts=1)
-        launchers = [undisturbed.start(), runs.start()]
-        runs.kill_second(launchers[1])
-        said = [launcher.communicate(timeout=240)[0] for launcher in launchers]
-        assert [launcher.returncode for launcher in launchers] == [0, 0], said[1]
+        said = []
+        for each in (undisturbed, runs):
+            launcher = each.start()
+            if each is runs:
+                each.kill_second(launcher)
+            said.append(launcher.communicate(timeout=240)[0])
+            assert launcher.returncode == 0, said[-1]
         assert said[0].count("Test accuracy") == 1
         assert f"{runs.EPOCHS} epochs of 5 steps on 3 x cpu" in " ".join(said[0].split())
         assert "continuing in epoch" in said[1]

@@ -1,20 +1,24 @@
 """The scikit-learn classifier: its rules, its pipelines, every input of `fit`, and that it is the engine itself."""
 
+import importlib
 import pickle
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import sklearn
 import torch
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
 
 import papi
@@ -158,14 +162,64 @@ def test_every_wrong_input_names_what_is_wrong(X: Any, y: Any, says: str) -> Non
         ({"method": "pappi"}, "did you mean 'papi'"),
         ({"network": "small"}, "use mlp"),
         ({"options": {"mixpu": False}}, "did you mean|no option"),
-        ({"epochs": 0}, "epochs must be 1 or more"),
-        ({"select": "covering-rate", "holdout": 0.0}, "needs samples held out"),
+        ({"epochs": 0}, "^epochs must be 1 or more"),
+        ({"epochs": "10"}, "^epochs must be a whole number or None; got '10'"),
+        ({"epochs": 2.5}, "^epochs must be a whole number"),
+        ({"epochs": True}, "^epochs must be a whole number"),
+        ({"batch_size": 1}, "^batch_size must be 2 or more"),
+        ({"learning_rate": "fast"}, "^learning_rate must be a number"),
+        ({"learning_rate": -1.0}, "^learning_rate must be zero or more"),
+        ({"holdout": 2}, "^holdout must be"),
+        ({"threads": 0}, "^threads must be"),
+        ({"select": "covering-rate", "holdout": 0.0}, "^select covering-rate needs samples held out: give holdout"),
+        ({"separator": "|"}, "no texts to split"),
     ],
 )
-def test_wrong_parameters(parameters: dict[str, Any], says: str) -> None:
+def test_wrong_parameters_are_told_in_the_words_of_the_estimator(parameters: dict[str, Any], says: str) -> None:
     X, _, sets = table()
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises((ValueError, TypeError), match=says) as caught:
         clone(QUICK).set_params(**parameters).fit(X, sets)
+    assert not re.search(r"--\w", str(caught.value)) or "method" in parameters or "options" in parameters
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_columns_of_a_table_are_the_classes(library: str) -> None:
+    X, labels, sets = table()
+    names = ["rose", "tulip", "lily"]
+    frame = importlib.import_module(library).DataFrame({name: sets[:, k] for k, name in enumerate(names)})
+    classifier = clone(QUICK).fit(X, frame)
+    assert classifier.classes_.tolist() == names
+    np.testing.assert_array_equal(classifier.confidence_, clone(QUICK).fit(X, sets).confidence_)
+    assert classifier.score(X, frame[["lily", "rose", "tulip"]]) == classifier.score(X, frame)
+    assert classifier.score(X, np.array(names)[labels]) > 0.9
+
+
+def test_texts_with_several_labels_are_split_when_asked_and_refused_else() -> None:
+    X, _, sets = table()
+    names = np.array(["rose", "tulip", "lily"])
+    texts = pandas.Series(["|".join(names[row]) for row in sets])
+    with pytest.raises(ValueError, match=r"y\[\d+\] is '.*\|.*', which looks like several labels.*separator='\|'"):
+        clone(QUICK).fit(X, texts)
+    classifier = clone(QUICK).set_params(separator="|").fit(X, texts)
+    assert classifier.classes_.tolist() == sorted(names)
+    assert classifier.score(X, texts) == papi.covering_rate_scorer(classifier, X, texts) > 0.9
+    with pytest.raises(ValueError, match="separator=','"):
+        clone(QUICK).fit(X, [", ".join(names[row]) for row in sets])
+    one_label = [name if name != "lily" else "rose|tulip" for name in names[np.arange(120) % 3]]
+    chosen = clone(QUICK).set_params(classes=["rose", "tulip", "rose|tulip"]).fit(X, one_label)
+    assert chosen.predict(X).shape == (120,)
+
+
+def test_training_on_sets_and_scoring_on_known_truth() -> None:
+    X, labels, sets = table()
+    with sklearn.config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            clone(QUICK), X, sets, scoring=papi.true_accuracy_scorer, params={"truth": labels}, cv=2
+        )
+    folds = [fold for _, fold in KFold(2).split(X)]
+    for score, test in zip(scores, folds, strict=True):
+        rest = np.setdiff1d(np.arange(120), test)
+        assert score == (clone(QUICK).fit(X[rest], sets[rest]).predict(X[test]) == labels[test]).mean()
 
 
 def test_images_of_another_shape_are_refused(toy_dataset: Dataset) -> None:
@@ -186,6 +240,15 @@ def test_score_and_scorers() -> None:
     assert papi.candidate_likelihood_scorer(classifier, X, sets) == found["candidate_likelihood"]
     weights = (classifier.predict(X) == labels).astype(float) + 1e-9
     assert classifier.score(X, labels, sample_weight=weights) > 0.999
+
+
+def test_weights_of_samples_are_refused() -> None:
+    X, _, sets = table()
+    assert not has_fit_parameter(QUICK, "sample_weight"), "scikit-learn would pass some"
+    with pytest.raises(TypeError, match=r"no sample_weight.*numpy.repeat"):
+        clone(QUICK).fit(X, sets, sample_weight=np.ones(len(X)))
+    with pytest.raises(TypeError, match="unexpected argument 'weights'"):
+        clone(QUICK).fit(X, sets, weights=np.ones(len(X)))
 
 
 def test_cross_validation_and_grid_search_in_a_pipeline() -> None:

@@ -104,8 +104,6 @@ class TestMistakes:
         model = papi.load(write_model(tmp_path))
         with pytest.raises(UserError, match="float64: give uint8"):
             model.predict(np.zeros((2, 8, 8)))
-        with pytest.raises(UserError, match=r"\(1, 9, 9\).*takes \(1, 8, 8\)"):
-            model.predict(np.zeros((2, 9, 9), np.uint8))
         with pytest.raises(UserError, match="shape"):
             model.predict(np.zeros((2, 8), np.uint8))
 

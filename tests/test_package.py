@@ -140,6 +140,14 @@ def test_a_wheel_trains_from_another_folder(wheel: Path, tmp_path: Path) -> None
     assert names.shape == (2,)
 
 
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """`import papi` takes a moment: what takes seconds is loaded when it is used."""
+    heavy = ["torch", "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cyclopts", "rich", "PIL", "jinja2"]
+    code = f"import sys, papi; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.slow
 def test_the_tests_pass_from_an_unpacked_sdist(sdist: Path, tmp_path: Path) -> None:
     """Those that read files of the project: pages, rows, examples, recipes."""

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papi.randomness import Draws, Size, draws, draws_of_rows, seed_torch
+from papi.randomness import Draws, Size, draws, draws_by_row, draws_of_rows, seed_torch
 
 # Every method of `Draws`, called for a number of rows and the other sizes of an array.
 METHODS: dict[str, Callable[[Draws, Size], np.ndarray]] = {
@@ -102,3 +102,12 @@ def test_a_size_that_is_not_the_number_of_rows_is_a_mistake() -> None:
     for size in (8, (8, 2), (2,)):
         with pytest.raises(AssertionError):
             mine.random(size)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("others", [(), (3,), (2, 4)])
+def test_draws_by_row_come_from_one_generator_each(method: str, others: tuple[int, ...]) -> None:
+    seeds = (1, 2, 9)
+    together = METHODS[method](draws_by_row([draws(seed, "test") for seed in seeds]), (len(seeds), *others))
+    alone = [METHODS[method](draws(seed, "test"), (1, *others)) for seed in seeds]
+    np.testing.assert_array_equal(together, np.concatenate(alone))

@@ -33,8 +33,12 @@ CODE_LOADERS = {
     "builtins": {"eval", "exec", "compile"},
     "os": {"system", "popen"},
 }
-# The two places where a pickle is read: one admits tensors and plain values, the other the few names of CIFAR's files.
-GUARDED = {("runs/checkpoint.py", "torch.load"), ("data/known/pickles.py", "pickle.Unpickler")}
+# The places where a pickle is read: two admit tensors and plain values, the other the few names of CIFAR's files.
+GUARDED = {
+    ("runs/checkpoint.py", "torch.load"),
+    ("networks/weights.py", "torch.load"),
+    ("data/known/pickles.py", "pickle.Unpickler"),
+}
 
 
 def dotted(node: ast.expr) -> str:

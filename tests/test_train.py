@@ -52,6 +52,28 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.to_json().items() if k not in VARYING} for row in RunFolder(folder).read_rows()]
 
 
+def test_a_method_that_needs_sets_says_so(toy_dataset: Dataset) -> None:
+    """Of ten images that may be anything, one has weights: that one teaches something."""
+    assert toy_dataset.labels is not None
+    mask = generators.uniform(toy_dataset.labels, len(toy_dataset.class_names), 0.3, seed=0)
+    mask[10:] &= np.arange(mask.shape[1]) == toy_dataset.labels[10:, None]
+    mask[:10] = True
+    prior = np.where(mask, 1 / mask.sum(1, keepdims=True), 0).astype(np.float32)
+    prior[3] = np.arange(len(prior[3])) / np.arange(len(prior[3])).sum()
+
+    def notes(method: str, sets: np.ndarray = mask, prior: np.ndarray | None = None) -> tuple[str, ...]:
+        config = RunConfig(data="toy", method=method, epochs=1, device="cpu", threads=1)
+        data = replace(toy_dataset, candidates=sets, prior=prior)
+        started: tuple[str, ...] = next(iter(run.fit(data, sets, run.settings_for(config, data)))).problems
+        return started
+
+    (said,) = notes("cc")
+    assert said.startswith(f"cc learns nothing from 10 of {len(mask)} samples")
+    assert "from 9 of" in notes("cc", prior=prior)[0]
+    assert notes("cc", mask[np.arange(len(mask)) % (len(mask) - 10) + 10]) == ()
+    assert notes("papi") == ()
+
+
 def test_it_learns(toy_dataset: Dataset, tmp_path: Path) -> None:
     summary = train(toy_dataset, tmp_path, replace(CONFIG, epochs=10))[-1].summary
     assert summary.test_accuracy > 0.8
@@ -155,14 +177,14 @@ def test_a_run_that_was_finished_meanwhile_is_not_trained_again(
     toy_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two start at once in a folder that is not there yet; one is done before the other is ready."""
-    build, first = run.build_method, []
+    build, first = run.prepare, []
 
     def slowly(*arguments: Any) -> Any:
-        monkeypatch.setattr(run, "build_method", build)
+        monkeypatch.setattr(run, "prepare", build)
         first.extend(train(toy_dataset, tmp_path / "run"))
         return build(*arguments)
 
-    monkeypatch.setattr(run, "build_method", slowly)
+    monkeypatch.setattr(run, "prepare", slowly)
     (only,) = train(toy_dataset, tmp_path / "run")
     assert only.already
     assert only.summary == first[-1].summary

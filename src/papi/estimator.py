@@ -1,6 +1,8 @@
 """PaPi as a scikit-learn classifier: the engine of the command line, fed with arrays."""
 
-from collections.abc import Hashable, Mapping, Sequence
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -20,15 +22,19 @@ from torch import nn
 from papi.config import OptimConfig, RunConfig, Select, Values, as_typed
 from papi.data.dataset import Dataset
 from papi.data.images.arrays import as_image_array
+from papi.data.images.photos import Photos
+from papi.data.own.given import sources_of
 from papi.data.own.image_folder import own_recipe
-from papi.data.own.targets import Targets, candidates_among, is_single, read_targets
+from papi.data.own.targets import Targets, candidates_among, is_single, read_targets, split_texts
+from papi.errors import UserError
 from papi.inference import Model
 from papi.networks import Factory, title
+from papi.networks.pretrained import is_pretrained
 from papi.runs.parent import Parent
 from papi.runs.schema import EpochRow
-from papi.train import Finished, fit, settings_for
+from papi.setup.encoder import find_encoder, seen_by, with_tuning
+from papi.train import Event, Finished, fit, settings_for
 from papi.training.engine import EpochEnded
-from papi.training.metrics import criteria
 
 
 class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,11 +45,14 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     method : a name that `papi methods` lists, or `package.module:Class`
     network : small, resnet18 … for images, mlp for features; `package.module:factory`, or a factory itself: a function
         that takes the shape of a sample and returns a module from batches to features `(B, D)`; or such a module, of
-        which every fit trains a copy; None takes the preset's
+        which every fit trains a copy; timm:NAME, hf:NAME or another pretrained encoder: a head learns from its features
+        of photos (paths, pictures of Pillow, uint8 arrays of any size); None takes the preset's
     epochs, batch_size, learning_rate : None takes the preset's
     preset : quick or paper
     options : settings of the method, as `papi methods NAME` lists them: `{"temperature": 0.5}`
-    classes : names of the columns of a candidate matrix, or all labels there are; None takes those that occur in y
+    classes : names of the columns of a candidate matrix, or all labels there are; None takes the names of a table's
+        columns, or those that occur in y
+    separator : what stands between the labels of a sample if y holds texts: `"|"` for `rose|tulip`
     holdout : share of the samples to judge every epoch by instead of training on them; None takes what `select` needs
     select : the epoch whose model is kept: last, covering-rate or approximated-accuracy
     calibrate : fit a temperature on candidate sets, so that probabilities are neither too high nor too low
@@ -73,6 +82,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         preset: str = "quick",
         options: Mapping[str, Any] | None = None,
         classes: Sequence[Hashable] | None = None,
+        separator: str | None = None,
         holdout: float | None = None,
         select: Select = "last",
         calibrate: bool = False,
@@ -90,6 +100,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         self.preset = preset
         self.options = options
         self.classes = classes
+        self.separator = separator
         self.holdout = holdout
         self.select = select
         self.calibrate = calibrate
@@ -99,22 +110,54 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> "PartialLabelClassifier":
+    def fit(self, X: Any, y: Any, **unknown: Any) -> "PartialLabelClassifier":
         """Train on images `(n, H, W)`, `(n, H, W, C)`, `(n, C, H, W)`, or features `(n, d)`, and their candidates.
 
         Pixels are uint8, or numbers from 0 to 1. `y` is an `(n, K)` 0/1 array, dense or sparse, a sequence of sets
-        of labels, or one label a sample.
+        of labels, texts to split at the `separator`, or one label a sample. The names of a table's columns are the
+        classes; with a column `candidates`, `excluded` or `annotator`, it is read as `papi.read_candidates` does, whose
+        answer is taken, too. Tables are those of pandas, polars and pyarrow.
         """
+        _refuse_arguments(unknown)
+        with _own_words():
+            return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any) -> "PartialLabelClassifier":
+        self._require_numbers()
+        if isinstance(self.network, str) and is_pretrained(self.network):
+            return self._fit_photos(X, y)
         samples = self._samples(X, fitting=True)
-        targets = read_targets(y, self.classes)
+        targets = read_targets(split_texts(y, self.separator), self.classes)
         _require_equal_lengths(len(samples), len(targets.candidates))
         before = self._weights_to_go_on_from(samples, targets)
         dataset = self._dataset(samples, targets, before)
         settings = settings_for(self._config(), dataset)
         parent = None if before is None else Parent(before.network.state_dict())
         own = None if isinstance(self.network, str) else self.network
+        return self._follow(fit(dataset, targets.candidates, settings, parent=parent, network=own), targets)
+
+    def _fit_photos(self, X: Any, y: Any) -> "PartialLabelClassifier":
+        """Train a head on what a frozen encoder says about photos: paths, pictures of Pillow, or arrays."""
+        if self.warm_start:
+            raise ValueError("warm_start is not possible with a pretrained encoder: its head is trained in seconds.")
+        targets = read_targets(split_texts(y, self.separator), self.classes)
+        sources = sources_of(X)
+        _require_equal_lengths(len(sources), len(targets.candidates))
+        config = with_tuning(self._config())
+        encoder = find_encoder(config)
+        assert encoder is not None, "the network is a pretrained one"
+        how = encoder.preparation
+        names, numbers = tuple(map(str, targets.classes.tolist())), np.arange(len(sources))
+        dataset = Dataset("y", names, numbers, how.mean, how.std, labels=targets.labels, candidates=targets.candidates)
+        seen = seen_by(encoder, replace(dataset, photos=Photos(sources, how)), config)
+        assert seen is not None, "nobody can stop it"
+        self.n_features_in_ = int(np.prod(how.shape))
+        settings = settings_for(config, seen)
+        return self._follow(fit(seen, targets.candidates, settings, encoder=encoder), targets)
+
+    def _follow(self, events: Iterator[Event], targets: Targets) -> "PartialLabelClassifier":
         self.history_: list[Values] = []
-        for event in fit(dataset, targets.candidates, settings, parent=parent, network=own):
+        for event in events:
             if isinstance(event, EpochEnded):
                 self.history_.append(event.row.to_json())
                 self._tell(event.row)
@@ -126,8 +169,8 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         """What the training gave, as attributes."""
         trained = finished.trained
         assert trained is not None, "nothing was on disk that could have been finished before"
-        network = trained.method.network
-        self._model = Model(network, trained.card, next(network.parameters()).device)
+        network = trained.method.result
+        self._model = Model(network, trained.card, next(network.parameters()).device, trained.encoder)
         self.classes_ = targets.classes
         self.confidence_ = trained.arrays.confidence
         self.labels_ = self.classes_[np.where(targets.candidates, self.confidence_, -1).argmax(1)]
@@ -152,7 +195,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
 
     def score(self, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> float:
         """Accuracy, where `y` has one label a sample; covering rate, where it has candidate sets."""
-        predicted = self.predict(X)
+        predicted, y = self.predict(X), split_texts(y, self.separator)
         if is_single(y):
             hits = predicted == np.asarray(y).ravel()
         else:
@@ -175,12 +218,23 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         state: dict[str, Any] = dict(super().__getstate__())
         if "_model" in state:
             model = self._model
-            state["_model"] = Model(deepcopy(model.network).cpu(), model.card, torch.device("cpu"))
+            encoder = None if model.encoder is None else deepcopy(model.encoder).cpu()
+            state["_model"] = Model(deepcopy(model.network).cpu(), model.card, torch.device("cpu"), encoder)
         return state
 
     @property
     def _n_features_out(self) -> int:
         return self._model.network.projection
+
+    def _require_numbers(self) -> None:
+        """Stop at a parameter of the wrong type: what it may be, the settings check."""
+        whole, number = (int, np.integer), (int, float, np.integer, np.floating)
+        kinds = {"epochs": whole, "batch_size": whole, "threads": whole, "learning_rate": number, "holdout": number}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+                wanted = "a whole number" if kind is whole else "a number"
+                raise TypeError(f"{name} must be {wanted} or None; got {value!r}.")
 
     def _config(self) -> RunConfig:
         seed = self.random_state
@@ -203,8 +257,10 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             device=self.device,
         )
 
-    def _known_samples(self, X: Any) -> np.ndarray:
-        """Samples of the shape that `fit` has seen."""
+    def _known_samples(self, X: Any) -> Any:
+        """Samples of the shape that `fit` has seen; photos as they are."""
+        if self._model.preparation is not None:
+            return X
         samples = self._samples(X, fitting=False)
         shape = self._model.card.shape
         if samples.shape[1:] != shape:
@@ -237,6 +293,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     def _dataset(self, samples: np.ndarray, targets: Targets, before: Model | None) -> Dataset:
         names = tuple(map(str, targets.classes.tolist()))
         dataset = Dataset("y", names, samples, (), (), labels=targets.labels, candidates=targets.candidates)
+        dataset = replace(dataset, prior=targets.prior)
         if samples.ndim == 4:
             dataset = replace(dataset, recipe=own_recipe(*samples.shape[2:]))
         if before is None:
@@ -261,24 +318,21 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             print(f"epoch {row.epoch + 1}: loss {row.loss:.4f}{covering}, {row.seconds:.1f} s")
 
 
-def covering_rate_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """How often the answer is among the candidates; for `cross_val_score` and `GridSearchCV`."""
-    return _criterion("covering_rate", estimator, X, y)
+# What messages of the settings call an option, and what it is called here.
+_PARAMETERS = {"--data.holdout": "holdout", "--optim.lr": "learning_rate", "--batch-size": "batch_size"}
 
 
-def approximated_accuracy_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """The same, each answer counted as the model weighs it among the candidates."""
-    return _criterion("approximated_accuracy", estimator, X, y)
-
-
-def candidate_likelihood_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Mean logarithm of the probability that falls on the candidates."""
-    return _criterion("candidate_likelihood", estimator, X, y)
-
-
-def _criterion(name: str, estimator: Any, X: Any, y: Any) -> float:
-    sets = candidates_among(y, np.asarray(estimator.classes_))
-    return criteria(estimator.predict_proba(X), sets)[name]
+@contextmanager
+def _own_words() -> Iterator[None]:
+    """Around what may refuse a setting in the words of the command line: it has other names here."""
+    try:
+        yield
+    except UserError as error:
+        said = str(error)
+        for option, parameter in _PARAMETERS.items():
+            said = said.replace(option, parameter)
+        own = re.sub(r"--(\w+) ", r"\1 ", said)
+        raise UserError(own) from error
 
 
 def _images(array: np.ndarray) -> np.ndarray:
@@ -299,6 +353,17 @@ def _images(array: np.ndarray) -> np.ndarray:
     if min(images.shape) == 0:
         raise ValueError(f"X has shape {array.shape}: there are 0 pixels in it.")
     return images if images.flags.writeable else images.copy()
+
+
+def _refuse_arguments(given: Mapping[str, object]) -> None:
+    """Stop at arguments that `fit` does not have. scikit-learn must not find `sample_weight` in its signature."""
+    if "sample_weight" in given:
+        raise TypeError(
+            "fit takes no sample_weight, because not every method can weigh samples: repeat those that count more "
+            "(numpy.repeat), or leave out those that count less."
+        )
+    if given:
+        raise TypeError(f"fit got an unexpected argument {next(iter(given))!r}: it takes X and y.")
 
 
 def _require_equal_lengths(samples: int, targets: int) -> None:

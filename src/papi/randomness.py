@@ -4,6 +4,7 @@ So there is no generator state to save: a run that continues after a kill draws 
 """
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -68,6 +69,35 @@ class _RowDraws:
         rows, *others = (size,) if isinstance(size, int) else size
         assert rows == self.rows.stop - self.rows.start, "a draw has a row for each sample"
         return self.count, *others
+
+
+def draws_by_row(generators: Sequence[np.random.Generator]) -> Draws:
+    """Draws whose row i comes from generator i alone, so that it does not depend on what else is in a batch."""
+    return _ManyDraws(generators)
+
+
+class _ManyDraws:
+    """Asks each generator for its row."""
+
+    def __init__(self, generators: Sequence[np.random.Generator]) -> None:
+        self.generators = generators
+
+    def random(self, size: Size, /) -> NDArray[np.float64]:
+        return np.stack([each.random(row) for each, row in self._rows(size)])
+
+    def uniform(self, low: float, high: float, size: Size, /) -> NDArray[np.float64]:
+        return np.stack([each.uniform(low, high, row) for each, row in self._rows(size)])
+
+    def integers(self, low: int, high: int, size: Size, /) -> NDArray[np.int64]:
+        return np.stack([each.integers(low, high, row) for each, row in self._rows(size)])
+
+    def standard_normal(self, size: Size, dtype: type[np.float32], /) -> NDArray[np.float32]:
+        return np.stack([each.standard_normal(row, dtype) for each, row in self._rows(size)])
+
+    def _rows(self, size: Size) -> Iterator[tuple[np.random.Generator, tuple[int, ...]]]:
+        rows, *others = (size,) if isinstance(size, int) else size
+        assert rows == len(self.generators), "a draw has a row for each sample"
+        return ((each, tuple(others)) for each in self.generators)
 
 
 def seed_torch(seed: int, stream: str, epoch: int = 0, step: int = 0) -> None:

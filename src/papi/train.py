@@ -10,40 +10,40 @@ import torch
 from torch import nn
 
 from papi import distributed
-from papi.config import RunConfig, Settings, Values
-from papi.data import candidates as generators
+from papi.config import OptimConfig, RunConfig, Settings, Values
 from papi.data.dataset import Dataset, silent
 from papi.data.dataset import Progress as PreparationProgress
 from papi.data.digest import same_data
-from papi.data.loader import Loader
-from papi.data.views.choose import normaliser
 from papi.errors import UserError
-from papi.files.outside import needs_import
 from papi.methods import find_method
-from papi.methods.base import Method
 from papi.methods.config import Passes
 from papi.methods.packed import memory_notes
 from papi.networks import Factory, reference, title
+from papi.networks.pretrained import Pretrained
 from papi.runs import checkpoint
 from papi.runs.decisions import read_decisions
+from papi.runs.fixing import fix
 from papi.runs.folder import RunFolder
 from papi.runs.identity import identity_hash, identity_of
-from papi.runs.model import ModelCard, save_model
-from papi.runs.parent import Parent, read_parent
+from papi.runs.model import save_model
+from papi.runs.parent import HeadStart, Parent, read_parent
 from papi.runs.record import begin, changed_versions, record_of, sets_of
-from papi.runs.schema import Arrays, EpochRow, Record, Summary
-from papi.setup.build import build_loader, build_method, card_of
+from papi.runs.samples import trained_on
+from papi.runs.schema import EpochRow, Record, Summary
 from papi.setup.data import candidate_sets, load_dataset, require_apart
+from papi.setup.encoder import card_of_encoder, encoder_of, find_encoder, seen_by, with_tuning
+from papi.setup.run import Run, prepare
+from papi.setup.run import Trained as Trained
 from papi.setup.settings import complete
+from papi.setup.settings import settings_for as settings_for
+from papi.setup.stopped import is_stopped, with_named_code
 from papi.training import engine
-from papi.training.devices import find_device, half_precision, peak_memory, require_compiler, require_system
+from papi.training.devices import find_device, half_precision, peak_memory, require_system
 from papi.training.engine import EpochEnded, Snapshot, Stepped
 from papi.training.evaluation import Evaluation
-from papi.training.evaluator import Evaluator
+from papi.training.memory import large_image_notes
 from papi.training.optim import build_optimizer, learning_rate
-from papi.training.resuming import fitted_state
-from papi.training.selection import Pick, hold_out
-from papi.training.summary import summarise
+from papi.training.selection import Pick, has_stopped_rising
 
 EPOCHS_SHARE = 0.25  # of a parent's epochs: its weights are a good start
 RATE_SHARE = 0.1  # of a parent's learning rate: a full one would first undo what was learned
@@ -83,15 +83,6 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a run leaves in memory."""
-
-    method: Method
-    card: ModelCard
-    arrays: Arrays
-
-
-@dataclass(frozen=True)
 class Finished:
     """The run is complete."""
 
@@ -113,9 +104,16 @@ def _never() -> bool:
 
 
 def train(
-    config: RunConfig, path: Path, stop_requested: StopRequested = _never, progress: PreparationProgress = silent
+    config: RunConfig,
+    path: Path,
+    stop_requested: StopRequested = _never,
+    progress: PreparationProgress = silent,
+    *,
+    finish_now: bool = False,
 ) -> Iterator[Event]:
     """Read the data a config names, make candidate sets, and fit in the folder `path`.
+
+    With `finish_now` nothing is trained: a run that was stopped ends where it is.
 
     `progress` hears of what takes its time before training: decoding images, training an annotator. Under `torchrun`
     all processes do this together; the first alone touches the folder.
@@ -123,15 +121,68 @@ def train(
     require_system()
     require_apart(config, path)
     folder = RunFolder(path)
+    if finish_now and not is_stopped(path) and not folder.summary_file.exists():
+        raise UserError(f"{path} holds no run that was stopped: leave out --finish-now to train.")
     with distributed.joined(find_device(config.device)), _owned(folder):
         _set_threads(config.threads, folder)  # an annotator's answers depend on it, too
-        dataset = load_dataset(config, progress=progress).limited(config.limit)
+        config = with_tuning(config)
+        encoder = find_encoder(config)
+        preparation = None if encoder is None else encoder.preparation
+        images = load_dataset(config, progress=progress, preparation=preparation).limited(config.limit)
+        dataset = seen_by(encoder, images, config, stop_requested, progress)
+        if dataset is None:
+            yield Stopped(0, 0)
+            return
         settings = settings_for(config, dataset)
         candidates = candidate_sets(dataset, settings, stop_requested, progress)
         if candidates is None:
             yield Stopped(0, 0)
             return
-        yield from _fit(dataset, candidates, settings, folder, stop_requested)
+        start = None
+        if encoder is not None and config.tune == "all":
+            found = _head_first(dataset, candidates, config, encoder, stop_requested, progress)
+            if found is None:
+                yield Stopped(0, 0)
+                return
+            dataset, start = found
+        yield from _fit(
+            dataset, candidates, settings, folder, stop_requested, start, encoder=encoder, finish_now=finish_now
+        )
+
+
+def _head_first(
+    photos: Dataset,
+    candidates: np.ndarray,
+    config: RunConfig,
+    encoder: Pretrained,
+    stop_requested: StopRequested,
+    progress: PreparationProgress,
+) -> tuple[Dataset, HeadStart] | None:
+    """Train a head while the encoder is frozen: what it believes about the photos, and its classifier for features as
+    the encoder gives them. None if that was stopped.
+
+    A run that goes on does this again, which takes seconds: photos are embedded once.
+    """
+    frozen = replace(
+        config, tune="head", head="linear", epochs=None, batch_size=None, drop_last=None, optim=OptimConfig(),
+        select="last", stop_when="never", data_holdout=None, data_views=0, calibrate=False, compile=False,
+    )  # fmt: skip
+    seen = seen_by(encoder, photos, frozen, stop_requested, progress)
+    if seen is None:
+        return None
+    settings = replace(settings_for(frozen, seen), candidates=settings_for(config, photos).candidates)
+    last = None
+    for event in _fit(seen, candidates, settings, None, stop_requested, encoder=encoder):
+        last = event
+        if isinstance(event, EpochEnded):
+            progress("training the head", event.row.epoch + 1, settings.epochs)
+    if not isinstance(last, Finished) or last.trained is None:
+        return None
+    classifier = last.trained.method.network.classifier
+    mean, std = torch.tensor(seen.mean), torch.tensor(seen.std)
+    weight = classifier.weight.detach().cpu() / std
+    start = HeadStart({"weight": weight, "bias": classifier.bias.detach().cpu() - weight @ mean})
+    return replace(photos, initial_confidence=last.trained.arrays.confidence), start
 
 
 def fit(
@@ -142,11 +193,12 @@ def fit(
     stop_requested: StopRequested = _never,
     parent: Parent | None = None,
     network: Factory | nn.Module | None = None,
+    encoder: Pretrained | None = None,
 ) -> Iterator[Event]:
     """Train on samples and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued.
 
     Weights start from those of `parent`, if there is one, else at random. A `network` takes the place of the one that
-    the settings name.
+    the settings name. An `encoder` is the one whose features the samples are: it becomes a part of the model.
     """
     require_system()
     if folder is not None and network is not None and reference(network) is None:
@@ -156,12 +208,7 @@ def fit(
         )
     with _owned(folder):
         _set_threads(settings.threads, folder)
-        yield from _fit(dataset, candidates, settings, folder, stop_requested, parent, network)
-
-
-def settings_for(config: RunConfig, dataset: Dataset) -> Settings:
-    """What is run if a config is trained on a dataset."""
-    return complete(config, features=dataset.kind == "features", sets_given=dataset.candidates is not None)
+        yield from _fit(dataset, candidates, settings, folder, stop_requested, parent, network, encoder)
 
 
 def train_on(
@@ -176,7 +223,7 @@ def train_on(
     stop_requested: StopRequested = _never,
     progress: PreparationProgress = silent,
 ) -> Iterator[Event]:
-    """Train the run in `path` on in a new folder, with a person's decisions as the only candidates of their images.
+    """Train the run in `path` on in a new folder, with what a person has decided: `papi.runs.fixing.fix` says how.
 
     Settings are the parent's, but for fewer epochs and a smaller learning rate. It starts from the parent's weights,
     its prototypes if it has them, and its confidence. A method or a network from outside the package has to be named
@@ -186,29 +233,26 @@ def train_on(
     record = finished.read_record()
     if record is None or not finished.arrays_file.exists():
         raise UserError(f"{path} holds no finished run: give a folder in which `papi train` has ended.")
-    config = _with_named_code(finished.read_run_config(), path, method, network)
+    config = with_named_code(finished.read_run_config(), path, method, network)
     config = replace(config, data_dir=data_dir or config.data_dir)
+    encoder = encoder_of(record, config, path, fetch=network is not None)
     sets, arrays = finished.read_kept()
     candidates = sets.candidates
-    dataset = load_dataset(config, progress=progress).limited(config.limit)
+    images = load_dataset(config, progress=progress, preparation=record.preparation)
+    dataset = trained_on(images.limited(config.limit), sets)
     _require_data_of(record, path, dataset, candidates)
-    decisions = read_decisions(decisions_file, len(candidates), dataset.class_names, dataset.file_names)
-    confidence = decisions.fixed_confidence(candidates, arrays.confidence)
-    dataset = replace(dataset, initial_confidence=confidence, notes=decisions.notes(candidates))
-    settings = settings_for(_shortened(config, epochs), dataset)
-    parent = read_parent(path)
-    yield from fit(dataset, decisions.fixed_sets(candidates), settings, RunFolder(folder), stop_requested, parent)
-
-
-def _with_named_code(config: RunConfig, path: Path, method: str | None, network: str | None) -> RunConfig:
-    """The config with what a person has named. Stop if it needs code that they have not."""
-    for option, found, named in (("method", config.method, method), ("network", config.network, network)):
-        if named is None and needs_import(found or ""):
-            raise UserError(
-                f"{path} was trained with the {option} {found}, and no code is run only because a file names it: if "
-                f"you trust it, name it once more with --{option} {found}."
-            )
-    return replace(config, method=method or config.method, network=network or config.network)
+    answers = read_decisions(decisions_file, len(candidates), dataset.class_names, dataset.file_names)
+    fixed = fix(answers, candidates, arrays.confidence, dataset.prior)
+    dataset = replace(dataset, prior=fixed.prior, initial_confidence=fixed.confidence, notes=fixed.told)
+    if len(fixed.kept) < len(candidates):
+        dataset = dataset.taking(fixed.kept)
+    seen = seen_by(encoder, dataset, config, stop_requested, progress)
+    if seen is None:
+        yield Stopped(0, 0)
+        return
+    settings = settings_for(_shortened(config, epochs), seen)
+    decided = fixed.candidates[fixed.kept]
+    yield from fit(seen, decided, settings, RunFolder(folder), stop_requested, read_parent(path), encoder=encoder)
 
 
 def _require_data_of(record: Record, path: Path, dataset: Dataset, candidates: np.ndarray) -> None:
@@ -249,99 +293,61 @@ def _fit(
     stop_requested: StopRequested,
     parent: Parent | None = None,
     network: Factory | nn.Module | None = None,
+    encoder: Pretrained | None = None,
+    finish_now: bool = False,
 ) -> Iterator[Event]:
     """Prepare, resume, loop, conclude."""
-    identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model)
+    described = None if encoder is None else card_of_encoder(encoder, settings)
+    identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model, described)
     _require_same_data(identity)
     folder = folder if distributed.is_first() else None
     summary = distributed.from_first(lambda: _summary_of(folder, identity))
     if summary is not None:
         yield Finished(summary)
         return
-    run = _prepare(dataset, candidates, settings, identity, parent, network)
+    run = prepare(dataset, candidates, settings, identity, parent, network, encoder)
     point = distributed.from_first(lambda: _resume(run, folder))
     if point.summary is not None:
         yield Finished(point.summary)
         return
-    yield run.started(point)
-    ending = yield from _loop(run, point.state, folder, stop_requested)
-    if ending.state["epoch"] < settings.epochs:
+    if finish_now and point.state is None:
+        raise UserError("there is no checkpoint that can be read: leave out --finish-now to train the run again.")
+    yield _started(run, point)
+    ending = yield from _loop(run, point.state, folder, stop_requested, finish_now)
+    if not finish_now and not _is_over(settings, ending.state):
         yield Stopped(ending.state["epoch"], ending.state["step"])
         return
     yield _conclude(run, ending, folder)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A run that is ready: all that its steps need."""
-
-    settings: Settings
-    identity: Values
-    dataset: Dataset  # with the samples that are held out
-    candidates: np.ndarray
-    statistics: dict[str, float]
-    device: torch.device
-    parent: Parent | None
-    network: Factory | nn.Module | None
-    method: Method
-    loader: Loader
-    evaluator: Evaluator
-    truth: torch.Tensor | None  # of the samples that are trained on
-
-    def fitted(self, state: checkpoint.State) -> checkpoint.State:
-        """A saved state, if this run can go on from it."""
-        scaler = half_precision(self.settings.precision, self.device)[1]
-        optimizer = build_optimizer(self.method, self.settings.optim)
-        return fitted_state(state, self.method, optimizer, scaler, epochs=self.settings.epochs, steps=len(self.loader))
-
-    def started(self, point: "_Point") -> Started:
-        return Started(
-            settings=self.settings,
-            dataset=self.dataset,
-            statistics=self.statistics,
-            parameters=sum(parameter.numel() for parameter in self.method.network.parameters()),
-            passes=self.method.config.encoder_passes,
-            device=str(self.device),
-            threads=torch.get_num_threads(),
-            processes=distributed.world_size(),
-            epoch=point.state["epoch"] if point.state else 0,
-            step=point.state["step"] if point.state else 0,
-            steps=len(self.loader),
-            problems=(
-                *self.dataset.notes,
-                *memory_notes(self.settings.method, self.method.candidates),
-                *point.problems,
-            ),
-        )
+def _is_over(settings: Settings, state: checkpoint.State) -> bool:
+    """Whether there is nothing left to train: all epochs are done, or the criterion has stopped rising."""
+    if state["epoch"] == settings.epochs:
+        return True
+    rows = [EpochRow.from_json(row) for row in state["rows"]]
+    return state["step"] == 0 and has_stopped_rising(rows, settings.stop_when, settings.patience)
 
 
-def _prepare(
-    dataset: Dataset,
-    candidates: np.ndarray,
-    settings: Settings,
-    identity: Values,
-    parent: Parent | None,
-    network: Factory | nn.Module | None,
-) -> _Run:
-    device = find_device(settings.device)
-    if settings.compile:
-        require_compiler(device)
-    training, sets, held_out = hold_out(dataset, candidates, settings.data_holdout, settings.seed, device)
-    method = build_method(settings, training, sets, device, parent, network)
-    normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
-    return _Run(
-        settings=settings,
-        identity=identity,
-        dataset=dataset,
-        candidates=candidates,
-        statistics=generators.statistics(candidates, dataset.labels),
-        device=device,
-        parent=parent,
-        network=network,
-        method=method,
-        loader=build_loader(method, training, settings, normalise, device),
-        evaluator=Evaluator(training, normalise, device, held_out),
-        truth=None if training.labels is None else torch.from_numpy(training.labels).to(device),
+def _started(run: Run, point: "_Point") -> Started:
+    return Started(
+        settings=run.settings,
+        dataset=run.dataset,
+        statistics=run.statistics,
+        parameters=sum(parameter.numel() for parameter in run.method.network.parameters()),
+        passes=run.method.config.encoder_passes,
+        device=str(run.device),
+        threads=torch.get_num_threads(),
+        processes=distributed.world_size(),
+        epoch=point.state["epoch"] if point.state else 0,
+        step=point.state["step"] if point.state else 0,
+        steps=len(run.loader),
+        problems=(
+            *run.dataset.notes,
+            *run.idle_notes,
+            *memory_notes(run.settings.method, run.method.candidates),
+            *large_image_notes(run.dataset, run.method, run.settings.batch_size, run.device),
+            *point.problems,
+        ),
     )
 
 
@@ -354,7 +360,7 @@ class _Point:
     summary: Summary | None = None  # another process has finished the run while this one got ready
 
 
-def _resume(run: _Run, folder: RunFolder | None) -> _Point:
+def _resume(run: Run, folder: RunFolder | None) -> _Point:
     """Write what the run is, and find where an earlier part of it ended."""
     if folder is None:
         return _Point()
@@ -383,10 +389,15 @@ class _Ending:
 
 
 def _loop(
-    run: _Run, state: checkpoint.State | None, folder: RunFolder | None, stop_requested: StopRequested
+    run: Run,
+    state: checkpoint.State | None,
+    folder: RunFolder | None,
+    stop_requested: StopRequested,
+    finish_now: bool,
 ) -> Generator[Event, None, _Ending]:
-    """Train, keep what the engine yields, and hand it on."""
+    """Train, keep what the engine yields, and hand it on. A run that is over, or to be finished now, is only loaded."""
     settings, test = run.settings, None
+    over = state is not None and (finish_now or _is_over(settings, state))
     pick = Pick(settings.select, state.get("picked") if state else None)
     memory = peak_memory(run.device)
     for event in engine.fit(
@@ -394,10 +405,11 @@ def _loop(
         run.loader,
         build_optimizer(run.method, settings.optim),
         learning_rate(settings.optim),
-        epochs=settings.epochs,
+        epochs=state["epoch"] if state is not None and over else settings.epochs,
         evaluate=run.evaluator.measure,
         truth=run.truth,
         scaler=half_precision(settings.precision, run.device)[1],
+        clip_norm=settings.optim.clip_norm,
         resume=state,
         snapshot_due=lambda steps, seconds: (
             steps >= settings.checkpoint.steps or seconds >= settings.checkpoint.seconds
@@ -411,6 +423,8 @@ def _loop(
                 with folder.writing(folder.checkpoint_file):
                     checkpoint.save(folder.checkpoint_file, state, identity_hash(run.identity))
                 yield Saved(folder.checkpoint_file)
+            if _is_over(settings, state):
+                break
             continue
         if isinstance(event, EpochEnded):
             pick.see(event.row, run.method)
@@ -424,33 +438,24 @@ def _loop(
     return _Ending(state, pick, test, memory)
 
 
-def _conclude(run: _Run, ending: _Ending, folder: RunFolder | None) -> Finished:
+def _conclude(run: Run, ending: _Ending, folder: RunFolder | None) -> Finished:
     """Measure the model of the picked epoch, and keep everything."""
-    method, evaluator, samples, test = run.method, run.evaluator, run.loader.samples, ending.test
-    if ending.pick.saved is not None:
-        ending.pick.restore(method)
-        test = None
-    temperature = evaluator.temperature(method, samples) if run.settings.calibrate else 1.0
-    conclusion = evaluator.conclude(method, samples, test or evaluator.test(method), temperature)
-    rows = [EpochRow.from_json(row) for row in ending.state["rows"]]
-    summary = summarise(
-        run.settings,
-        run.dataset,
-        run.statistics,
-        rows,
-        ending.pick.row(rows),
-        conclusion,
-        trained_on=len(samples),
-        temperature=temperature,
-        peak_memory=ending.memory,
-    )
-    card = card_of(run.settings, run.dataset, method, temperature, run.network)
+    state, test = ending.state, ending.test
+    rows = [EpochRow.from_json(row) for row in state["rows"]]
+    if state["step"]:  # it was finished in the middle of an epoch
+        ended = run.measure_epoch(state)
+        ending.pick.see(ended.row, run.method)
+        rows, test = [*rows, ended.row], ended.test
+        if folder is not None:
+            folder.append_row(ended.row)
+    trained_epochs = state["epoch"] + state["step"] / len(run.loader)
+    summary, trained = run.conclude(rows, ending.pick, test, ending.memory, trained_epochs)
     if folder is not None:
         with folder.writing(folder.model_file):
-            save_model(folder.model_file, method.network, card)
-        folder.write_arrays(conclusion.arrays)
+            save_model(folder.model_file, trained.method.result, trained.card, trained.encoder)
+        folder.write_arrays(trained.arrays)
         folder.write_summary(summary)
-    return Finished(summary, Trained(method, card, conclusion.arrays))
+    return Finished(summary, trained)
 
 
 def _summary_of(folder: RunFolder | None, identity: Values) -> Summary | None:

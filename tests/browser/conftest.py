@@ -3,11 +3,17 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from desk_pages import written
+from papi.report import read_run
+from papi.report.run import Run
+from photo_runs import write_photo_run
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / ".venv/npm/node_modules/axe-core/axe.min.js"
@@ -24,12 +30,13 @@ class Browser:
         self.driver = driver
         self.downloads = downloads
 
-    def open(self, file: Path, width: int = 1280, dark: bool = False) -> None:
+    def open(self, page: Path | str, width: int = 1280, dark: bool = False) -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        self.driver.get(file.resolve().as_uri())
+        self.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": width < 600})
+        self.driver.get(page if isinstance(page, str) else page.resolve().as_uri())
 
     def run(self, script: str) -> Any:
         return self.driver.execute_script(script)
@@ -40,6 +47,29 @@ class Browser:
 
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
+
+    def tap(self, selector: str) -> None:
+        """A finger in the middle of an element."""
+        box = self.run(f"""const each = document.querySelector({json.dumps(selector)});
+            each.scrollIntoView({{block: 'center', behavior: 'instant'}});
+            const box = each.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]""")
+        point = {"x": box[0], "y": box[1]}
+        self.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+        self.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    def wait(self, script: str, seconds: float = 10) -> None:
+        """Until a condition in the page holds."""
+        deadline = time.monotonic() + seconds
+        while not self.run(f"return {script}"):
+            assert time.monotonic() < deadline, script
+            time.sleep(0.05)
+
+    def barriers(self, axe: str) -> list[str]:
+        """What the accessibility checker finds serious, with the first place of each."""
+        self.run(axe)
+        found = self.driver.execute_async_script("axe.run().then(({ violations }) => arguments[0](violations))")
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        return [f"{each['id']}: {each['nodes'][0]['html'][:120]}" for each in serious]
 
     def console(self) -> list[str]:
         return [entry["message"] for entry in self.driver.get_log("browser")]
@@ -90,3 +120,10 @@ def axe() -> str:
     if not AXE.exists():
         pytest.skip(f"no axe-core here: npm install --no-save --prefix {AXE.parents[2].relative_to(ROOT)} axe-core@4")
     return AXE.read_text()
+
+
+@pytest.fixture(scope="session")
+def flowers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
+    """A run on photos, and its page where `papi report` puts it."""
+    run = read_run(write_photo_run(tmp_path_factory.mktemp("flowers") / "runs" / "beds").path)
+    return run, written(run, run.path / "report.html")

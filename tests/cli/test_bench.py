@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,11 @@ from tiny import as_module, tiny_suite, train_cell
 
 import papi.cli
 from command import papi_exit_code
+from papi.cli.bench_options import Training
+from papi.cli.bench_suites import train_missing
 from papi.experiments import SUITES, cells
+from papi.experiments.results import read_runs
+from papi.experiments.suites import Task
 
 
 @pytest.fixture
@@ -143,3 +148,24 @@ def test_mistakes_get_a_sentence(
 def test_results_pages_are_not_the_business_of_the_command(option: str, tmp_path: Path) -> None:
     """How our own page is made is in recipes/, beside the package."""
     assert papi_exit_code("bench", "uniform", "--tables-only", "--out", tmp_path, option, tmp_path) != 0
+
+
+def test_data_that_are_not_here_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With where they are published; nothing is started."""
+    assert papi_exit_code("bench", "real-world", "--data-dir", tmp_path, "--out", tmp_path / "runs") == 2
+    said = capsys.readouterr().err
+    assert all(name in said for name in ("lost", "fg-net", "yahoo-news", "palm.seu.edu.cn"))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_rest_goes_on_without_them(
+    toy_npz: Path, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a suite whose other cells are done."""
+    suite = tiny_suite(toy_npz)
+    (table,) = suite.tables
+    done = replace(table, entries=table.entries[:1], tasks=table.tasks[:1], seeds=(0,))
+    absent = replace(done, tasks=(Task("fg-net", "FG-NET", "its own sets"),))
+    training = Training(out=runs, data_dir=tmp_path)
+    assert train_missing([replace(suite, tables=(done, absent), figures=())], training, read_runs(runs))
+    assert "fg-net" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from papi.experiments.grid import Cell, Ended
 
 
 def cell(folder: Path, name: str, work: int) -> Cell:
-    return Cell(name, folder / name, (), threads=1, epochs=4, work=work)
+    return Cell(name, "toy", folder / name, (), threads=1, epochs=4, work=work)
 
 
 def begin(each: Cell, epochs: int) -> None:

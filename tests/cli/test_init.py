@@ -19,7 +19,7 @@ from papi.errors import UserError
 Out = pytest.CaptureFixture[str]
 COMMANDS = (
     "train", "evaluate", "compare", "labels", "predict", "export", "report", "watch", "bench", "methods", "datasets",
-    "check", "doctor",
+    "check", "doctor", "init",
 )  # fmt: skip
 HEAVY = ("torch", "numpy", "matplotlib", "scipy")
 

@@ -101,9 +101,14 @@ def candidates(draw: st.DrawFn) -> CandidatesConfig:
         annotator_epochs=draw(st.integers(1, 1000)),
         rule=draw(st.sampled_from(["released", "paper"])),  # type: ignore[arg-type]
         instance_rate=draw(st.floats(1e-6, 100)),
-        votes=draw(st.sampled_from(["union", "vaguest", "at-least-2"])),
-        weigh_votes=draw(st.booleans()),
+        votes=draw(st.sampled_from(["union", "vaguest", "at-least-2", "at-least-3-else-union", "dawid-skene"])),
+        weigh=draw(st.sampled_from([None, "off", "auto", "1.5"])),
         allow_missing_truth=draw(st.booleans()),
+        format=draw(st.sampled_from([None, "label-studio", "crowd"])),
+        column=draw(st.none() | words),
+        separator=draw(st.sampled_from([None, ";", ",", " / "])),
+        threshold=draw(st.floats(0, 1)),
+        empty=draw(st.sampled_from(["refuse", "unlabelled", "label"])),  # type: ignore[arg-type]
     )
 
 
@@ -122,20 +127,30 @@ configs = st.builds(
     data=words,
     data_dir=files,
     data_size=st.none() | st.integers(4, 1024),
+    data_image_column=st.none() | words,
+    data_views=st.integers(0, 64),
     data_split=st.sampled_from(["train", "test"]),
     data_test_share=shares,
     data_holdout=st.none() | st.floats(0.01, 0.99),
     limit=st.none() | st.integers(2, 10**6),
+    classes_tree=st.none() | files,
+    skip_bad=st.booleans(),
     candidates=candidates(),
     method=words,
     option=st.lists(st.tuples(words, words).map("=".join), max_size=3).map(tuple),
     network=st.none() | words,
+    weights=words,
+    tune=st.sampled_from([None, "head", "all"]),
+    head=st.none() | words,
+    embed_weights=st.booleans(),
     preset=words,
     epochs=st.none() | st.integers(1, 1000),
     batch_size=st.none() | st.integers(2, 4096),
     drop_last=st.sampled_from([None, True, False]),
     optim=optims,
     select=st.sampled_from(["last", "covering-rate", "approximated-accuracy"]),
+    stop_when=st.sampled_from(["never", "covering-rate", "approximated-accuracy"]),
+    patience=st.integers(1, 100),
     calibrate=st.booleans(),
     precision=st.sampled_from(["fp32", "bf16", "fp16"]),
     compile=st.booleans(),
@@ -237,7 +252,7 @@ def test_every_option_has_a_help_text() -> None:
             assert texts.get(field.name) or field.default_factory is not dataclasses.MISSING, field.name
 
 
-@pytest.mark.parametrize("option", ["--calibrate", "--compile", "--candidates.weigh-votes", "--tensorboard"])
+@pytest.mark.parametrize("option", ["--calibrate", "--compile", "--candidates.allow-missing-truth", "--tensorboard"])
 def test_plain_switches_have_no_opposite(option: str, capsys: Out) -> None:
     head, dot, tail = option.removeprefix("--").rpartition(".")
     assert papi_exit_code("train", f"--{head}{dot}no-{tail}") != 0
@@ -274,7 +289,7 @@ class LaterConfig(RunConfig):
 
     data_colour: Literal["grey", "rgb"] = "rgb"
     """Colour of the images."""
-    patience: int | None = None
+    waiting: int | None = None
     """Epochs to wait
     for something better."""
 
@@ -296,13 +311,13 @@ def later_command(received: list[LaterConfig]) -> App:
 def test_a_field_that_nobody_has_placed(capsys: Out) -> None:
     received: list[LaterConfig] = []
     app = later_command(received)
-    app(["--data.colour", "grey", "--patience", "3", "--epochs", "2"])
-    assert received == [LaterConfig(data_colour="grey", patience=3, epochs=2)]
+    app(["--data.colour", "grey", "--waiting", "3", "--epochs", "2"])
+    assert received == [LaterConfig(data_colour="grey", waiting=3, epochs=2)]
     assert type(received[0]) is LaterConfig
     app.help_print([])
     said = capsys.readouterr().out
     experts = panel(said, "Expert options: training and hardware")
-    assert {"--data.colour", "--patience"} <= set(experts)
+    assert {"--data.colour", "--waiting"} <= set(experts)
     assert "Epochs to wait for something better." in said
 
 

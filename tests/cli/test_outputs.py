@@ -230,8 +230,9 @@ def test_the_table_can_be_given_back_as_decisions(raw: tuple[str, ...], tmp_path
     files = formulas(folder)
     assert papi_exit_code("labels", folder.path, *raw) == 0
     found = read_decisions(folder.path / "labels.csv", len(files), folder.begun().classes, files)
-    assert found.rows.tolist() == list(range(len(files)))
-    assert np.array_equal(found.labels, folder.read_arrays().confidence.argmax(1))
+    assert list(found) == list(range(len(files)))
+    labels = folder.read_arrays().confidence.argmax(1)
+    assert all(answer.labels == (labels[image],) for image, answer in found.items())
 
 
 def test_two_predictions_into_one_file(tmp_path: Path) -> None:

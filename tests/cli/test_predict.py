@@ -15,10 +15,8 @@ import torch
 from PIL import Image
 
 import papi
-from command import papi_exit_code
+from command import NEEDS_PROC, papi_exit_code, peak_megabytes
 from model_files import CLASSES, write_model
-
-NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to ask for peak memory")
 
 Out = pytest.CaptureFixture[str]
 
@@ -252,20 +250,6 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stdout.count("\n") == 2
     assert "Error" not in done.stderr
-
-
-def peak_megabytes(*arguments: object) -> float:
-    """The largest memory a command ever held. Asked of the kernel: ru_maxrss would count the test's own memory, too."""
-    code = (
-        "import re, sys, papi.cli\n"
-        "try: papi.cli.main()\n"
-        "finally: print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
-    )
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-    return int(done.stderr.split()[-1]) / 1024
 
 
 @NEEDS_PROC

@@ -135,6 +135,32 @@ def test_instance_dependent_rates() -> None:
             assert_rate(drawn[label == LABELS, other], chances[label, other])
 
 
+def test_instance_dependent_sets_of_dirk_golden_values() -> None:
+    """Its release takes rate · K = 10, here with K = 4 at a rate of 1."""
+    chances = generators.instance_probabilities(LOGITS, np.array([0, 3, 1]), "released", 1.0)
+    expected = [[0, 0.487808, 1, 1], [1, 1, 0.966055, 0], [0.140475, 0, 1, 1]]
+    assert chances == pytest.approx(np.array(expected), abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("classes", "spread", "mean"),
+    [(10, 1, 7.2), (10, 3, 4.1), (10, 6, 3.0), (100, 1, 10.9), (100, 3, 6.8), (100, 6, 4.0)],
+)
+def test_instance_dependent_sets_of_dirk(classes: int, spread: float, mean: float) -> None:
+    """With ten classes the likeliest wrong label always joins, so that no label stands alone."""
+    random = np.random.default_rng(0)
+    labels = np.arange(4000) % classes
+    logits = spread * random.normal(size=(len(labels), classes))
+    drawn = generators.instance_dependent(
+        labels, generators.instance_probabilities(logits, labels, "released", 10 / classes), 0
+    )
+    assert drawn.sum(1).mean() == pytest.approx(mean, abs=0.1)
+    if classes == 10:
+        logits[np.arange(len(labels)), labels] = -np.inf
+        assert drawn[np.arange(len(labels)), logits.argmax(1)].all()
+        assert drawn.sum(1).min() >= 2
+
+
 @pytest.mark.parametrize("rule", ["released", "paper"])
 def test_an_annotator_that_is_certain_does_no_harm(rule: str) -> None:
     logits = np.array([[1000.0, 0, 0], [0, 0, -1e30]])
@@ -192,3 +218,15 @@ def test_named_cases_are_for_ten_classes() -> None:
         generators.case_matrix("01", 7, 0.5)
     with pytest.raises(UserError, match="there is no matrix '05'"):
         generators.case_matrix("05", 10, 0.5)
+
+
+def test_stand_ins_by_hand() -> None:
+    """Four boots, all with sneakers beside them; four sneakers, of which one has boots beside it."""
+    sets = np.array([[1, 1]] * 4 + [[0, 1]] * 3 + [[1, 1]], bool)
+    shares = np.eye(2)[[0] * 4 + [1] * 4]
+    matrix = generators.stand_ins(sets, shares)
+    assert matrix == pytest.approx(np.array([[5, 5], [2, 5]]) / 6)
+    assert generators.covering_pairs(matrix, ("boot", "sneaker"), 9) == [
+        ("boot", "sneaker", pytest.approx(5 / 6), pytest.approx(2 / 6))
+    ]
+    assert (generators.stand_ins(sets[:0], shares[:0]) == 0.5).all()

@@ -25,6 +25,7 @@ def numbered(labels: list[int], classes: int = 4, kind: str = "images") -> Datas
         std=(),
         labels=np.array(labels, np.int64),
         candidates=number[:, None] % (2 + np.arange(classes)) == 0,
+        prior=(number[:, None] * np.ones(classes)).astype(np.float32),
         initial_confidence=(number[:, None] * np.ones(classes)).astype(np.float32),
         file_names=tuple(f"{k}.png" for k in number),
     )
@@ -37,6 +38,7 @@ def assert_together(part: Dataset, rows: np.ndarray, whole: Dataset) -> None:
     assert part.candidates is not None
     assert whole.candidates is not None
     assert part.initial_confidence is not None
+    assert part.prior is not None
     assert part.file_names == tuple(f"{row}.png" for row in rows)
     assert part.rows is not None
     np.testing.assert_array_equal(part.rows, rows)
@@ -44,6 +46,7 @@ def assert_together(part: Dataset, rows: np.ndarray, whole: Dataset) -> None:
     np.testing.assert_array_equal(part.labels, whole.labels[rows])
     np.testing.assert_array_equal(part.candidates, whole.candidates[rows])
     np.testing.assert_array_equal(part.initial_confidence[:, 0], rows)
+    np.testing.assert_array_equal(part.prior[:, 0], rows)
 
 
 several_labels = st.lists(st.integers(0, 3), min_size=1, max_size=60)
@@ -200,3 +203,20 @@ def test_measured_data_have_their_own_statistics(kind: str) -> None:
 def test_a_problem_is_an_error_where_data_must_be_sound() -> None:
     with pytest.raises(UserError, match="this is wrong"):
         refuse("this is wrong")
+
+
+def test_embeddings_are_features_measured_by_their_plain_views() -> None:
+    table = np.random.default_rng(0).normal(3, 2, (2500, 5, 4)).astype(np.float16)
+    table[:, :, 3] = 7
+    data = Dataset("embeddings", ("a", "b"), table, (), ()).measured()
+    assert data.kind == "features"
+    assert data.input_shape == (4,)
+    mean, std = column_statistics(table[:, 0].astype(np.float64))
+    assert data.mean == pytest.approx(mean)
+    one = np.sqrt(np.mean(np.square(std) * (1, 1, 1, 0)))  # for all columns; a constant one adds nothing to it
+    assert data.std == pytest.approx((one,) * 4)
+
+
+def test_embeddings_that_are_all_alike_have_a_spread_to_divide_by() -> None:
+    data = Dataset("embeddings", ("a", "b"), np.full((3, 1, 2), 4, np.float16), (), ()).measured()
+    assert (data.mean, data.std) == ((4.0, 4.0), (1.0, 1.0))

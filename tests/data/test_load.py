@@ -85,8 +85,8 @@ def test_a_split_is_for_known_data(tmp_path: Path) -> None:
 def test_rules_for_votes_need_votes(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"digits has no votes: leave out --candidates.votes"):
         load("digits", tmp_path, Reading(votes="at-least-2"))
-    with pytest.raises(UserError, match="digits has no votes to weigh"):
-        load("digits", tmp_path, Reading(weigh_votes=True))
+    with pytest.raises(UserError, match="digits has neither votes nor weights"):
+        load("digits", tmp_path, Reading(weigh="auto"))
 
 
 def test_sets_for_a_known_dataset(tmp_path: Path) -> None:

@@ -5,10 +5,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from papi.data.dataset import Dataset
+from papi.data.images.photos import Photos
 from papi.data.loader import Loader, batch_bounds
-from papi.data.views.choose import normaliser, views_of
+from papi.data.views.choose import normaliser_of, views_of
+from papi.networks.preparation import Preparation
 from papi.randomness import draws
 
 NUMBERS = Dataset(
@@ -25,16 +28,31 @@ def make_loader(
 ) -> Loader:
     count = len(data.samples)
     candidates = torch.arange(count)[:, None] % torch.tensor([1, 2, 3, 5]) == 0
-    normalise = normaliser(data.input_shape, data.mean, data.std, torch.device("cpu"))
+    normalise = normaliser_of(data, torch.device("cpu"))
     samples = torch.from_numpy(data.samples)
     return Loader(
         samples, candidates, views_of(data), normalise, names, batch_size=batch_size, seed=seed, drop_last=drop_last
     )
 
 
-@pytest.fixture(params=["images", "features"])
+EMBEDDINGS = Dataset(
+    "embeddings", ("a", "b"), np.arange(450, dtype=np.float16).reshape(45, 5, 2), mean=(40.0, 41.0), std=(10.0, 20.0)
+)
+
+
+PHOTOS = Dataset(
+    "photos",
+    ("a", "b"),
+    np.arange(45)[::-1].copy(),
+    mean=(0.5, 0.5, 0.5),
+    std=(0.2, 0.2, 0.2),
+    photos=Photos([Image.new("RGB", (9 + k % 3, 8), (k, 2 * k, 3 * k)) for k in range(45)], Preparation(size=7)),
+)
+
+
+@pytest.fixture(params=["images", "features", "embeddings", "photos"])
 def data(request: pytest.FixtureRequest, toy_dataset: Dataset) -> Dataset:
-    return toy_dataset if request.param == "images" else NUMBERS
+    return {"images": toy_dataset, "features": NUMBERS, "embeddings": EMBEDDINGS, "photos": PHOTOS}[request.param]
 
 
 @given(count=st.integers(1, 300), size=st.integers(2, 70), drop=st.booleans())

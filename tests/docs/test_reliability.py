@@ -1,23 +1,18 @@
 """Every promise on the page "Reliability" names a test that exists."""
 
-import ast
 import re
 
 import pytest
 
-from pages import DOCS, ROOT
+from pages import DOCS, promises, require_tests
 
 PAGE = (DOCS / "reliability.md").read_text()
-PROMISES = re.findall(r"^\| (?!promise|-)(.+?) \| (.+) \|$", PAGE, re.MULTILINE)
+PROMISES = promises(PAGE)
 
 
 @pytest.mark.parametrize(("promise", "tests"), PROMISES, ids=[promise[:40] for promise, _ in PROMISES])
 def test_a_promise_names_tests_that_exist(promise: str, tests: str) -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", tests)
-    assert named, f"no test stands behind: {promise}"
-    for file, test in named:
-        defined = {node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if hasattr(node, "name")}
-        assert test in defined, f"{file} has no {test}"
+    require_tests(promise, tests)
 
 
 def test_every_table_is_one_of_promises() -> None:

@@ -130,5 +130,5 @@ def test_another_number_of_threads(processes: Preloaded, place: Path, tmp_path: 
     assert damage(folder) == []
     same = processes.run(*command, network, small, output=tmp_path / "said", threads=2)
     assert same.code == 0, same.said
-    assert "(1 threads)" in same.said_in_one_line
+    assert "(1 thread)" in same.said_in_one_line
     assert result(folder) == result(place / "twin")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papi.files.npz import read_npy, read_npz
+from papi.files.npz import map_npy, read_npy, read_npz
 
 
 def archive(file: Path) -> Path:
@@ -181,7 +181,7 @@ def test_named_columns_are_refused(tmp_path: Path) -> None:
 
 def test_a_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for read in (read_npy, read_npz):
+    for read in (read_npy, read_npz, map_npy):
         with pytest.raises(OSError, match="a pipe"):
             read(tmp_path / "pipe")
 
@@ -192,3 +192,21 @@ def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
     assert read_npz(tmp_path / "folder" / "a.npz").keys() == {"numbers", "words", "empty"}
     with pytest.raises(OSError, match="out of its folder"):
         read_npz(tmp_path / "folder" / "a.npz", inside=tmp_path / "folder")
+
+
+def test_a_mapped_array(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(6.0).reshape(2, 3))
+    found = map_npy(tmp_path / "a.npy")
+    found[0, 0] = 9
+    assert found.tolist() == [[9, 1, 2], [3, 4, 5]]
+    assert np.load(tmp_path / "a.npy")[0, 0] == 0
+
+
+def test_a_mapped_array_that_is_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "a.npy"
+    np.save(file, np.arange(6.0))
+    whole = file.read_bytes()
+    for spoilt in (b"", whole[:-1], whole.replace(b"}", b" "), whole.replace(b"'<f8'", b"'O'  "), b"PK" + whole):
+        file.write_bytes(spoilt)
+        with pytest.raises(ValueError):  # noqa: PT011
+            map_npy(file)

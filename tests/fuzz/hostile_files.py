@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from hostile_documents import change_toml, change_xlsx, change_xml
 from hostile_values import DEPTH, DIGITS, NUMBERS, TEXTS, change_array, change_bytes, change_tree, nested
 from PIL import Image
 
@@ -71,8 +72,10 @@ def put_in_place(file: Path, chance: Random, outside: Path, *, secret: bool = Tr
     """Something that is no regular file in the place of a file, or where a command would write one."""
     kind = chance.choice(PLACES)
     target = outside / ("private.txt" if secret else "public.txt")
-    _remove(file)
+    if file.parent.is_symlink() or not file.parent.is_dir():  # an earlier trap lies in the place of the folder
+        _remove(file.parent)
     file.parent.mkdir(parents=True, exist_ok=True)
+    _remove(file)
     if kind == "link out":
         file.symlink_to(target)
     elif kind == "relative link out":
@@ -84,8 +87,11 @@ def put_in_place(file: Path, chance: Random, outside: Path, *, secret: bool = Tr
     elif kind == "pipe":
         os.mkfifo(file)
     elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(os.path.relpath(file))  # the name of a socket is short
+        try:
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(os.path.relpath(file))
+        except OSError:  # the name of a socket must be short
+            os.mkfifo(file)
     elif kind == "device":
         try:
             os.mknod(file, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # endless zeros, as /dev/zero
@@ -133,7 +139,8 @@ def _jsonl(file: Path, chance: Random) -> tuple[bytes, str]:
 
 
 def _csv(file: Path, chance: Random) -> tuple[bytes, str]:
-    rows = list(csv.reader(io.StringIO(file.read_text())))
+    between = "\t" if file.suffix == ".tsv" else ","
+    rows = list(csv.reader(io.StringIO(file.read_text()), delimiter=between))
     at = chance.randrange(len(rows))
     column = chance.randrange(len(rows[at]))
     kind = chance.randrange(6)
@@ -151,7 +158,7 @@ def _csv(file: Path, chance: Random) -> tuple[bytes, str]:
         rows[at][column] = value
         done = f"{value[:40]!r} in row {at}, column {column}"
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text, delimiter=between).writerows(rows)
     content = text.getvalue().replace(DIGITS, "7" * 5000).encode("utf-8", "replace")
     return (content.replace(b",", b";") if chance.random() < 0.03 else content), done
 
@@ -346,6 +353,10 @@ FORMATS: dict[str, Callable[[Path, Random], tuple[bytes, str]]] = {
     ".json": _json,
     ".jsonl": _jsonl,
     ".csv": _csv,
+    ".tsv": _csv,
+    ".xlsx": change_xlsx,
+    ".xml": change_xml,
+    ".toml": change_toml,
     ".npy": _npy,
     ".npz": _npz,
     ".mat": _mat,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 CRASHED = 70
 MEMORY = 8 * 2**30  # bytes of address space: what asks for more is told that there is not enough
+_LATE = ("PIL.Image", "matplotlib.pyplot", "onnxscript", "openpyxl", "pyarrow.parquet", "scipy.io", "torch.onnx")
 _SKIPPED = ("papi.__main__", "papi.cli.tensorboard")
 
 
@@ -25,7 +26,7 @@ def load_everything() -> None:
     for module in pkgutil.walk_packages(papi.__path__, "papi."):
         if module.name not in _SKIPPED:
             importlib.import_module(module.name)
-    for name in ("PIL.Image", "matplotlib.pyplot", "onnxscript", "pyarrow.parquet", "scipy.io", "torch.onnx"):
+    for name in _LATE:
         importlib.import_module(name)
     import torch
     from PIL import Image

@@ -1,11 +1,12 @@
-"""What the fuzzer spoils: a run on features, a run on images, their data in every format, and a folder to keep out of.
+"""What the fuzzer spoils: runs on features, images and photos, their data in every format, and a folder to keep out of.
 
-Everything is made once. Commands stand in a copy of `features` or `images` and name files relative to it.
+Everything is made once. Commands stand in a copy of `features`, `images`, … and name files relative to it.
 """
 
 import json
+import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,21 +19,25 @@ TRAP = """from pathlib import Path
 Path(__file__).with_name("imported").write_text(__name__)
 """
 
-Run = Callable[..., int]
-"""Runs a command in a folder: `run(folder, "train", …)` gives the exit code."""
+Run = Callable[..., str]
+"""Runs a command in a folder: `run(folder, "train", …)` gives what it said. It must succeed."""
 
 
 def make_specimens(place: Path, run: Run) -> None:
-    """Write `features`, `images` and `outside` below a folder."""
+    """Write `features`, `images`, `tools`, `ready`, `frozen` and `outside` below a folder."""
     make_outside(place / "outside")
     _make_features(place / "features")
     _make_images(place / "images")
     for name in ("features", "images"):
         folder = place / name
-        code = run(folder, *TRAINING[name])
-        assert code == 0, f"the specimen {name} could not be trained"
+        run(folder, *TRAINING[name])
+        shutil.rmtree(folder / "cache", ignore_errors=True)
         _write_decisions(folder)
         _stop_halfway(folder)
+    _search(place / "features", run)
+    _make_tools(place / "tools", place / "images")
+    _make_ready(place / "ready", place / "images")
+    _make_frozen(place, run)
 
 
 _TRAIN = ("--epochs", "2", "--batch-size", "8", "--checkpoint.every", "1", "--threads", "1", "--device", "cpu")
@@ -41,6 +46,8 @@ TRAINING = {
     "images": ("train", "--data", "photos", "--candidates.file", "labels.csv", "--out", "run", *_TRAIN),
 }
 """The commands that made the runs; given again, they continue what is unfinished."""
+FROZEN = (*TRAINING["images"], "--network", "tiny_encoder:encoder")
+TUNING = ("tune", "proden", "--data", "table.npz", "--budget", "2", "--out", "trials", *_TRAIN[:4])
 
 
 def make_outside(folder: Path) -> None:
@@ -116,8 +123,77 @@ def _make_images(folder: Path) -> None:
     (folder / "votes.csv").write_text("file_name,annotator,label\n" + "".join(votes))
 
 
+def _make_tools(folder: Path, images: Path) -> None:
+    """Exports of annotation tools, and tables with more than candidates in them."""
+    import pyarrow
+    from openpyxl import Workbook
+    from pyarrow import parquet
+
+    import tool_files
+
+    folder.mkdir()
+    shutil.copytree(images / "photos", folder / "photos")
+    rows = [line.split(",") for line in (images / "labels.csv").read_text().splitlines()]
+    said = {name: {"ann": row.split("|"), "bob": [label]} for name, row, label in rows[1:]}
+    for tool in tool_files.WRITERS:
+        tool_files.write(folder, tool, said)
+    (folder / "labels.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    book = Workbook()
+    for row in rows:
+        book.worksheets[0].append(row)
+    book.save(folder / "labels.xlsx")
+    pictures = [{"bytes": (folder / "photos" / name).read_bytes(), "path": name} for name in said]
+    inside = pyarrow.table({"image": pictures, "candidates": [by["ann"] for by in said.values()]})
+    parquet.write_table(inside, folder / "pictures.parquet")
+    for k, part in enumerate((inside.slice(0, 12), inside.slice(12))):
+        (folder / "shards").mkdir(exist_ok=True)
+        parquet.write_table(part, folder / "shards" / f"train-{k}.parquet")
+    _write_rows(folder / "excluded.csv", "file_name,candidates,excluded", said, ("ant|bee|cat,", ",ant", "bee|cat,ant"))
+    _write_rows(folder / "weights.csv", "file_name,candidates", said, ("ant:0.7|bee:0.3", "cat:2|ant:1", "bee"))
+    _write_rows(folder / "coarse.csv", "file_name,candidates", said, ("insect", "cat|ant", "mammal|bee"))
+    (folder / "tree.csv").write_text("label,parent\nant,insect\nbee,insect\ncat,mammal\ninsect,\nmammal,\n")
+    (folder / "tree.json").write_text(json.dumps({"insect": ["ant", "bee"], "mammal": {"cat": {}}}))
+
+
+def _write_rows(file: Path, head: str, names: Iterable[str], rows: Sequence[str]) -> None:
+    lines = [f"{name},{rows[k % len(rows)]}" for k, name in enumerate(names)]
+    file.write_text("\n".join([head, *lines, ""]))
+
+
+def _make_ready(folder: Path, images: Path) -> None:
+    """A folder that was handed over with its options, and one below for which they are yet to be found."""
+    for place in (folder, folder / "little"):
+        shutil.copytree(images / "photos", place / "photos")
+        shutil.copy(images / "labels.csv", place / "labels.csv")
+    (folder / "papi.toml").write_text(
+        'data = "photos"\ncandidates.file = "labels.csv"\nmethod = "proden"\nepochs = 1\nbatch-size = 8\n'
+        'threads = 1\ndevice = "cpu"\noptim.lr = 0.01\nskip-bad = true\n'
+    )
+    shutil.copy(folder / "papi.toml", folder / "options.toml")
+
+
+def _make_frozen(place: Path, run: Run) -> None:
+    """A run with a frozen encoder, and what the cache has of its photos, which it knows by where they are."""
+    folder = place / "case"
+    shutil.copytree(place / "images", folder, ignore=shutil.ignore_patterns("run", "half", "sorted"))
+    run(folder, *("whole" if word == "run" else word for word in FROZEN), "--tune", "all")
+    run(folder, *FROZEN)
+    shutil.rmtree(folder / "whole")
+    folder.rename(place / "frozen")
+
+
+def _search(folder: Path, run: Run) -> None:
+    """The trials of `papi tune`, trained here, where torch is loaded already."""
+    for line in run(folder, *TUNING, "--dry-run").splitlines():
+        run(folder, *shlex.split(line)[1:])
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+
+
 def _write_decisions(folder: Path) -> None:
     (folder / "decisions.csv").write_text("index,file,label\n0,,ant\n3,,bee\n")
+    (folder / "answers.csv").write_text(
+        "index,file,label,answer,note\n0,,ant,label,sure\n1,,ant|bee,several,\n2,,,none,\n3,,,bad,dark\n4,,,skip,\n"
+    )
 
 
 def _stop_halfway(folder: Path) -> None:

@@ -102,6 +102,22 @@ def test_every_kind_of_file_is_spoilt() -> None:
     assert set(FORMATS) <= suffixes
 
 
+DOCUMENTS = {
+    "a.toml": 'data = "photos"\noptim.lr = 0.1\n',
+    "a.xml": '<?xml version="1.0"?><annotations><image name="a.png"><tag label="x"/></image></annotations>',
+    "a.tsv": "file_name\tcandidates\na.png\tant|bee\n",
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_is_spoilt_within_its_format(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(DOCUMENTS[name])
+    made = [FORMATS[file.suffix](file, Random(seed)) for seed in range(60)]
+    assert made == [FORMATS[file.suffix](file, Random(seed)) for seed in range(60)]
+    assert len({content for content, _ in made}) > 20
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_same_chance_does_the_same(seed: int) -> None:
     tree = {"a": [1, 2, {"b": None}], "c": "text", "d": 1.5}
@@ -143,3 +159,15 @@ def test_a_person_is_never_given_a_link_to_a_secret(tmp_path: Path, monkeypatch:
         targets |= {os.readlink(file).rpartition("/")[2]} if file.is_symlink() else set()
     assert "public.txt" in targets
     assert "private.txt" not in targets
+
+
+def test_a_trap_inside_a_trap(tmp_path: Path) -> None:
+    make_outside(tmp_path / "outside")
+    around = look(tmp_path / "outside")
+    for seed in range(30):
+        folder = tmp_path / str(seed) / "exported"
+        put_in_place(folder, Random(seed), tmp_path / "outside")
+        put_in_place(folder / "model.pt", Random(seed), tmp_path / "outside")
+        assert folder.is_dir()
+        assert not folder.is_symlink()
+    assert not differences(around, look(tmp_path / "outside"))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from specimens import TRAINING
+from specimens import FROZEN, TRAINING, TUNING
 
 RUN_FILES = ("config.json", "metrics.jsonl", "summary.json", "candidates.npz", "arrays.npz", "model.safetensors")
 CHECKPOINTS = ("checkpoint.pt", "checkpoint.previous.pt")
@@ -52,11 +52,16 @@ def _on_both(*words: str, reads: tuple[str, ...] = (), writes: tuple[str, ...] =
     return [_on_run(specimen, *words, reads=reads, writes=writes) for specimen in TRAINING]
 
 
+def _into(folder: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The same command with another folder for the run."""
+    return tuple(folder if word == "run" else word for word in words)
+
+
 def _continuing(specimen: str) -> list[Try]:
     """Training again where a run is unfinished, or finished."""
     words = TRAINING[specimen]
     data = {"features": ("table.npz",), "images": ("labels.csv", "photos/0.png")}[specimen]
-    half = tuple("half" if word == "run" else word for word in words)
+    half = _into("half", words)
     files = _within("half", "config.json", "metrics.jsonl", "candidates.npz", *CHECKPOINTS[:1])
     return [
         Try(specimen, half, (*files, files[-1], files[-1], *data), ("half",), ("half",)),
@@ -76,6 +81,19 @@ def _from_data(specimen: str, data: str, *options: str, reads: tuple[str, ...] =
 _PICTURES = ("photos/0.png", "photos/7.png")
 _SORTED = ("sorted/ant/0.png", "sorted/bee/1.png", "sorted/classes.txt", "sorted/metadata.csv", "sorted/train")
 _LABELLED = ("run/labels.csv",)
+_ANSWER = ("labels", "run", "--fix", "answers.csv", "--epochs", "1", "--out", "out")
+_TABLES = (
+    "label-studio.json", "coco.json", "cvat.xml", "via.csv", "crowd.csv", "labels.tsv", "labels.xlsx", "excluded.csv",
+)  # fmt: skip
+_BACK = {"label-studio": ".json", "cvat": ".xml", "coco": ".json", "via": ".csv", "crowd": ".csv"}
+_TOML = ("papi.toml",)
+_LITTLE = ("little/labels.csv", "little/labels.csv", "little/photos/0.png")
+_SMALL = ("--limit", "24", "--epochs", "1", "--out", "out")  # also without a word in papi.toml
+_ENCODER = ("--network", "tiny_encoder:encoder")
+_CACHES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    ((), ("cache/embeddings/*/*.npy",) * 4),
+    (("--tune", "all"), ("cache/photos/*.pixels",) * 4),
+)
 _FIX = ("labels", "run", "--fix", "decisions.csv", "--epochs", "1", "--out", "out")
 
 TRIES: tuple[Try, ...] = (
@@ -119,6 +137,42 @@ TRIES: tuple[Try, ...] = (
     *_from_data("images", "photos", "--candidates.file", "labels.jsonl", reads=("labels.jsonl",)),
     *_from_data("images", "photos", "--candidates.file", "labels.parquet", reads=("labels.parquet",)),
     *_from_data("images", "photos", "--candidates.file", "labels.npz", reads=("labels.npz",)),
-    *_from_data("images", "photos", "--candidates.file", "votes.csv", "--candidates.weigh-votes", reads=("votes.csv",)),
+    *_from_data(
+        "images", "photos", "--candidates.file", "votes.csv", "--candidates.weigh", "auto", reads=("votes.csv",)
+    ),
+    *_from_data("images", "photos", "--candidates.file", "votes.csv", "--candidates.votes", "dawid-skene",
+                "--candidates.weigh", "auto", reads=("votes.csv",)),
     *_from_data("images", "sorted", reads=_SORTED),
+    *(each for file in _TABLES for each in _from_data("tools", "photos", "--candidates.file", file, reads=(file,))),
+    *(each for tree in ("tree.csv", "tree.json") for each in _from_data(
+        "tools", "photos", "--candidates.file", "coarse.csv", "--classes.tree", tree,
+        reads=(tree, tree, "coarse.csv"))),
+    *_from_data("tools", "photos", "--candidates.file", "weights.csv", "--candidates.weigh", "auto", "--skip-bad",
+                reads=("weights.csv", "photos/3.png")),
+    *_from_data("tools", "pictures.parquet"),
+    *_from_data("tools", "shards", reads=("shards/train-0.parquet", "shards/train-1.parquet")),
+    *(_on_run("images", "labels", "run", "--format", tool, writes=(f"run/{tool}{suffix}",))
+      for tool, suffix in _BACK.items()),
+    *(_on_run("images", "labels", "run", "--format", tool, "--decisions", "answers.csv", "--out", "back.out",
+              reads=("answers.csv",) * 3, writes=("back.out",)) for tool in _BACK),
+    *_on_both(*_ANSWER, reads=("answers.csv",) * 3, writes=("out",)),
+    *_on_both("report", "run", "half", reads=_within("half", "config.json", "metrics.jsonl", "checkpoint.pt"),
+              writes=("report.html",)),
+    Try("features", (*TUNING, "--dry-run"), ("table.npz",)),
+    Try("features", TUNING, ("trials/*/config.json", "trials/*/metrics.jsonl", "trials/*/candidates.npz"), ("trials",)),
+    Try("ready", ("train", *_SMALL), _TOML, ("out",)),  # files that it names count as named by the person
+    Try("ready", ("check",), _TOML),
+    Try("ready", ("train", "--options-file", "options.toml", *_SMALL), ("options.toml",), ("out",)),
+    Try("ready", ("init", "little"), _LITTLE, ("little/papi.toml",), ("little",)),
+    Try("ready", ("init", "--force"), _TOML, ("papi.toml",)),
+    Try("tools", ("init", "--data", "photos", "--candidates.file", "label-studio.json"), ("label-studio.json",),
+        ("papi.toml",)),
+    *(Try("frozen", (*_into("out", FROZEN), *tune), (*cache, "photos/0.png"), ("out",)) for tune, cache in _CACHES),
+    Try("frozen", FROZEN, (*_within("run"), *_within("run", *CHECKPOINTS)), ("run",), ("run",)),
+    _on_run("frozen", "doctor", "run", reads=_within("run", *CHECKPOINTS)),
+    _on_run("frozen", "predict", "run", "new", *_ENCODER, "--out", "p.csv", reads=("new/18.png",), writes=("p.csv",)),
+    _on_run("frozen", "predict", "run", "new", reads=("new/18.png",)),
+    _on_run("frozen", "evaluate", "run", *_ENCODER, reads=("cache/embeddings/*/*.npy",)),
+    _on_run("frozen", "labels", "run", writes=_LABELLED),
+    _on_run("frozen", "export", "run", "--format", "safetensors", *_ENCODER, writes=("run/exported",)),
 )  # fmt: skip

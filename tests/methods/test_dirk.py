@@ -532,8 +532,11 @@ class TestForms:
         assert all(p.grad is None for p in method.teacher.parameters())
 
     @pytest.mark.parametrize(("given", "queue"), [((), 4096), (("refinement_weight",), 1024)])
-    def test_short_runs_refine_with_a_shorter_queue(self, given: tuple[str, ...], queue: int) -> None:
-        assert DIRKConfig(**DIRKConfig.quick(12, dict.fromkeys(given, 1.0))).queue == queue
+    def test_short_runs_have_a_faster_teacher_and_refine_with_a_shorter_queue(
+        self, given: tuple[str, ...], queue: int
+    ) -> None:
+        config = DIRKConfig(**DIRKConfig.quick(12, dict.fromkeys(given, 1.0)))
+        assert (config.queue, config.teacher_momentum) == (queue, 0.9)
 
     @pytest.mark.parametrize("dataset", ["fashion-mnist", "cifar10", "cifar100"])
     def test_the_release_trains_all_datasets_alike(self, dataset: str) -> None:

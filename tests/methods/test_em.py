@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -13,6 +14,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from toy import R0, R1, R2, START, Y, extremes, make_candidates, make_network, scripted, walk_together
 from toy import Literal as LiteralMethod
 
+from papi.config import RunConfig
 from papi.errors import UserError
 from papi.methods.em import EM, EMConfig
 from papi.methods.losses import (
@@ -23,6 +25,7 @@ from papi.methods.losses import (
     soft_cross_entropy,
 )
 from papi.networks import Network
+from papi.setup.settings import complete
 from papi.types import Batch, Progress
 
 LOGITS = (R0.double(), R1.double(), R2.double())
@@ -146,7 +149,31 @@ def gradient(loss: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
     return torch.autograd.grad(loss(leaf), leaf)[0]
 
 
+def loops(views: list[Tensor], candidates: Tensor, config: EMConfig) -> Tensor:
+    """The loss of logits, with the loops of the literal version in the place of the network."""
+    network: Any = SimpleNamespace(classifier=lambda features: features, encoder=lambda logits: logits)
+    batch = Batch(torch.arange(len(candidates)), tuple(views), candidates)
+    return LiteralEM(network, candidates, config).loss(batch, LATE)
+
+
 class TestProperties:
+    @settings(deadline=None, max_examples=30)
+    @given(
+        answer=answers(),
+        set_loss=st.sampled_from(["complement", "likelihood"]),
+        balance=st.sampled_from([0.0, 0.1, 1.0]),
+    )
+    def test_the_step_equals_the_loops(
+        self, answer: tuple[Tensor, Tensor], set_loss: Literal["complement", "likelihood"], balance: float
+    ) -> None:
+        logits, candidates = answer
+        views = [logits, logits.flip(0), 0.5 * logits]
+        config = EMConfig(set_loss=set_loss, balance_weight=balance)
+        method, batch = scripted(EM, *views, candidates=candidates, set_loss=set_loss, balance_weight=balance)
+        torch.testing.assert_close(
+            method.training_step(batch, LATE).loss, loops(views, candidates, config), atol=1e-8, rtol=1e-8
+        )
+
     @with_answers
     def test_the_weak_view_learns_what_cc_learns(self, answer: tuple[Tensor, Tensor]) -> None:
         """The target is constant, so the gradient of its cross-entropy is that of the likelihood of the set."""
@@ -279,5 +306,7 @@ def test_config() -> None:
     assert not EMConfig(noise_tolerance="auto").packs_sets
     assert EMConfig.released("fashion-mnist", 0.5, None, {}).schedule == "cosine"
     assert EMConfig.released("cifar10", 0.5, None, {}).schedule == "multistep"
+    settings = complete(RunConfig(data="cifar10", method="em", preset="paper"), features=False, sets_given=False).optim
+    assert (settings.decay, settings.clip_norm) == ("matrices", 1.0)
     with pytest.raises(UserError, match="balance_weight must be 0 or more; got -1"):
         EMConfig(balance_weight=-1.0)

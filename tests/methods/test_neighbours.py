@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -396,7 +397,9 @@ class TestFeatureTables:
         sets = generators.uniform(data.labels, 10, 0.5, seed=0)
         assert resolved(data, sets, k=20).summary.disambiguation_accuracy >= 0.95
 
-    @pytest.mark.parametrize("chosen", [{}, {"space": "unit", "weights": "similarity"}, {"refresh_epochs": 1}], ids=str)
+    @pytest.mark.parametrize(
+        "chosen", [{}, {"space": "unit", "weights": "similarity"}, {"space": "raw"}, {"refresh_epochs": 1}], ids=str
+    )
     def test_every_space_works_through_a_run(self, chosen: dict[str, object]) -> None:
         data = blobs(200, 4)
         assert data.labels is not None
@@ -412,6 +415,33 @@ class TestFeatureTables:
         other = Dataset("blobs", data.class_names, wider, *column_statistics(wider), labels=data.labels)
         first, second = (resolved(each, sets).trained.method.confidence.all_rows for each in (data, other))
         close(first, second, 1e-4)
+
+    def test_raw_columns_are_not(self) -> None:
+        """The votes are those of the numbers in the table."""
+        data = blobs(100, 4)
+        assert data.labels is not None
+        sets = generators.uniform(data.labels, 4, 0.5, seed=0)
+        wider = data.samples * np.array([1000.0, *[1.0] * 7], np.float32)
+        other = Dataset("blobs", data.class_names, wider, *column_statistics(wider), labels=data.labels)
+        found = resolved(other, sets, space="raw").trained.method.confidence.all_rows
+        close(found.double(), voted(torch.from_numpy(wider).double(), torch.from_numpy(sets)), 1e-4)
+        assert (found - resolved(other, sets).trained.method.confidence.all_rows).abs().max() > 0.1
+
+    def test_raw_pixels(self, toy_dataset: Dataset) -> None:
+        """Every channel has its own scale."""
+        colour = replace(
+            toy_dataset,
+            samples=np.repeat(toy_dataset.samples, 3, 1) // np.array([1, 2, 4], np.uint8)[:, None, None],
+            test_samples=None,
+            test_labels=None,
+            mean=(0.25, 0.1, 0.05),
+            std=(0.25, 0.1, 0.05),
+        )
+        assert colour.labels is not None
+        sets = generators.uniform(colour.labels, 4, 0.5, seed=0)
+        found = resolved(colour, sets, space="raw").trained.method.confidence.all_rows
+        rows = torch.from_numpy(colour.samples).flatten(1).double() / 255
+        close(found.double(), voted(rows, torch.from_numpy(sets)), 1e-4)
 
 
 def test_config() -> None:

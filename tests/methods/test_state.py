@@ -6,7 +6,15 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from papi.methods.state import DenseConfidence, FeatureQueue, MomentumCopy, Neighbours, Prototypes
+from papi.methods.state import (
+    AveragedNetwork,
+    DenseConfidence,
+    FeatureQueue,
+    MomentumCopy,
+    Neighbours,
+    Prototypes,
+)
+from papi.types import Progress
 
 
 def unit_rows(count: int, dimensions: int = 3, seed: int = 0) -> Tensor:
@@ -223,3 +231,41 @@ def test_everything_is_in_the_state_dict() -> None:
     for memory in memories:
         kept = set(memory.state_dict())
         assert kept == {name for name, _ in [*memory.named_buffers(), *memory.named_parameters()]}
+
+
+class TestAveragedNetwork:
+    def make(self, share: float) -> tuple[nn.Sequential, AveragedNetwork[nn.Sequential], list[dict[str, Tensor]]]:
+        """A small network that was changed ten times, its average, and what it was after each change."""
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        averaged, seen = AveragedNetwork(network, share), []
+        for step in range(10):
+            with torch.no_grad():
+                network[0].weight.add_(torch.randn(4, 3))
+                network(torch.randn(8, 3))
+            averaged.follow(network, Progress(epoch=step // 5, epochs=2, step=step % 5, steps=5, seed=0))
+            seen.append({name: value.clone() for name, value in network.state_dict().items()})
+        return network, averaged, seen
+
+    def test_over_all_steps_it_is_the_plain_mean(self) -> None:
+        _, averaged, seen = self.make(share=1.0)
+        for name, value in averaged.value.state_dict().items():
+            if value.is_floating_point():
+                torch.testing.assert_close(value, torch.stack([each[name] for each in seen]).mean(0))
+            else:
+                assert value == 10
+
+    def test_a_share_of_the_steps(self) -> None:
+        """0.4 of ten steps: a mean of the first four, then a quarter of each new one."""
+        _, averaged, seen = self.make(share=0.4)
+        for name in ("0.weight", "1.running_mean", "1.running_var"):
+            expected = torch.stack([each[name] for each in seen[:4]]).mean(0)
+            for each in seen[4:]:
+                expected = 0.75 * expected + 0.25 * each[name]
+            torch.testing.assert_close(averaged.value.state_dict()[name], expected)
+
+    def test_less_than_a_step_is_the_network_itself(self) -> None:
+        network, averaged, _ = self.make(share=0.01)
+        for mine, other in zip(averaged.value.state_dict().values(), network.state_dict().values(), strict=True):
+            assert torch.equal(mine, other)
+        assert not any(each.requires_grad for each in averaged.parameters())

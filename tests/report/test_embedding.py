@@ -1,5 +1,7 @@
 """The map of images."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,12 @@ def test_images_in_one_direction() -> None:
     vectors = np.linspace(1, 2, TSNE_LEAST + 10)[:, None] * np.ones(4)
     _, places = plane(vectors.astype(np.float32))
     assert np.isfinite(places).all()
+
+
+def test_training_images_by_their_resolved_labels_where_there_are_no_tests() -> None:
+    run = run_of([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]])
+    run.kept = replace(run.kept, training_points=Points(np.eye(4)[:, :3], np.array([3, 0, 1, 2]), np.empty((0, 3))))
+    found = find_map(run)
+    assert found is not None
+    assert found.kind == "training"
+    assert found.groups.tolist() == [1, 0, 1, 0]

@@ -61,7 +61,10 @@ def test_without_true_labels_only_what_can_be_known(make_run: Make) -> None:
     assert "No true labels are known for these images" in page
     assert "What it hesitates between" in page
     assert "plot-trust" not in page
-    assert "can only be measured with true labels" in page
+    places = {attrs["id"] for tag, attrs in Page(page).tags if tag == "section"}
+    assert places == {"look", "result", "labels", "standins", "learning", "sure", "mistakes", "run"}
+    links = {attrs["href"] for tag, attrs in Page(page).tags if tag == "a" and attrs["href"] != "#main"}
+    assert links == {f"#{place}" for place in places}
     for word in ("Test accuracy", "Labels resolved", "✓ right", "✗ wrong"):
         assert word not in page
 
@@ -96,10 +99,21 @@ def test_the_same_run_gives_the_same_page(make_run: Make) -> None:
     assert run_page(read_run(path)) == run_page(read_run(path))
 
 
+def test_groups_of_a_tree_are_headings(make_run: Make) -> None:
+    run = read_run(make_run().path)
+    assert run.dataset is not None
+    groups = tuple("<Roses>" if k % 2 else "Lilies" for k in range(len(run.class_names)))
+    run.dataset = replace(run.dataset, levels=(groups,))
+    page = run_page(run)
+    headings = re.findall(r'<li class="group"><bdi>(.*?)</bdi>', page)
+    assert headings == ["Lilies", "&lt;Roses&gt;"]
+    assert "Lilies, &lt;Roses&gt;" in page
+
+
 def test_many_classes_stay_readable(make_run: Make) -> None:
     names = tuple(f"species {k}" for k in range(40))
     page = run_page(read_run(make_run(names=names, images=200, tests=200).path))
-    assert "Only the 12 classes that are mixed up most are drawn" in page
+    assert "Only the 24 classes that are mixed up most are drawn" in page
     assert "Grey points belong to classes" in page
     assert re.search(r"and \d+ more", page)
 

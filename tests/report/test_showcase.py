@@ -1,6 +1,5 @@
 """Images with what the model made of them."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ from papi.report import showcase
 from papi.report.fitting import Kept
 from papi.report.reading import read_run
 from papi.report.run import Run
-from papi.report.showcase import BARS, DESK, STRIP
+from papi.report.showcase import BARS, STRIP
 from papi.runs.folder import RunFolder
 from runs_in_memory import run_of
 
@@ -37,12 +36,6 @@ def test_the_strip_runs_from_sure_to_doubtful() -> None:
 def test_images_with_one_candidate_are_not_in_doubt() -> None:
     run = run_of([[1.0, 0.0], [0.0, 1.0], [0.6, 0.4]])
     assert [card.index for card in showcase.strip(run)] == [2]
-    desk = showcase.desk(run)
-    assert desk is not None
-    assert ([item.index for item in desk.items], desk.total) == ([2], 1)
-    certain = showcase.desk(run_of([[1.0, 0.0]]))
-    assert certain is not None
-    assert (certain.items, certain.total) == ([], 0)
 
 
 def test_a_card_shows_the_likeliest_candidates_and_the_true_one() -> None:
@@ -63,51 +56,19 @@ def test_a_card_shows_the_likeliest_candidates_and_the_true_one() -> None:
     assert unknown.verdict == ""
 
 
-def test_the_desk_has_the_most_doubtful_first() -> None:
-    desk = showcase.desk(doubtful(DESK + 50))
-    assert desk is not None
-    assert [item.index for item in desk.items] == list(range(DESK + 49, 49, -1))
-    assert desk.total == DESK + 50
-    assert all(item.candidates == [0, 1] and item.shares[0] >= item.shares[1] for item in desk.items)
-
-
-def test_what_the_script_reads() -> None:
-    run = run_of([[0.6, 0.4, 0.0], [0.2, 0.3, 0.5]])
+def test_cards_are_named_by_their_files() -> None:
+    run = run_of([[0.6, 0.4]])
+    assert showcase.strip(run)[0].name == "image 0"
     assert run.dataset is not None
-    run.dataset = replace(run.dataset, file_names=("one.png", "</script>.png"))
-    desk = showcase.desk(run)
-    assert desk is not None
-    state = json.loads(json.dumps(desk.state))
-    assert state["key"].endswith(run.identity)
-    assert state["classes"] == ["a", "b", "c"]
-    assert state["items"] == [
-        {"index": 1, "file": "</script>.png", "candidates": [2, 1, 0], "shares": [0.5, 0.3, 0.2]},
-        {"index": 0, "file": "one.png", "candidates": [0, 1], "shares": [0.6, 0.4]},
-    ]
-    assert [item.alt for item in desk.items] == ["Training image 1, </script>.png", "Training image 0, one.png"]
+    run.dataset = replace(run.dataset, file_names=("a/rose.png",))
+    assert showcase.strip(run)[0].name == "rose.png"
 
 
 def test_without_resolved_labels_there_is_nothing_to_show() -> None:
     run = run_of([[0.6, 0.4]])
     run.kept = Kept()
     assert showcase.strip(run) == []
-    assert showcase.desk(run) is None
     assert showcase.mistakes(run) is None
-
-
-def test_pictures_are_there_if_the_data_are() -> None:
-    run = run_of([[0.6, 0.4]], test_labels=[0])
-    assert showcase.picture(run, 0).startswith("data:image/png")
-    assert showcase.picture(run, 0, test=True).startswith("data:image/png")
-    assert showcase.file_name(run, 0) == ""
-    no_tests = run_of([[0.6, 0.4]])
-    assert showcase.picture(no_tests, 0, test=True) == ""
-    assert no_tests.dataset is not None
-    no_tests.dataset = replace(no_tests.dataset, samples=np.zeros((1, 5), np.float32))
-    assert showcase.picture(no_tests, 0) == ""
-    no_tests.dataset = None
-    assert showcase.picture(no_tests, 0) == ""
-    assert showcase.file_name(no_tests, 0) == ""
 
 
 def test_mix_ups_with_their_images() -> None:
@@ -118,6 +79,20 @@ def test_mix_ups_with_their_images() -> None:
     assert (mixed.a, mixed.b) == ("a", "b")
     assert "50.0% of “a” taken for “b”, 0.0% the other way round" in mixed.sentence
     assert [seen.alt for seen in mixed.images] == ["Test image 1: a, taken for b"]
+
+
+def test_the_matrix_follows_the_tree() -> None:
+    run = run_of(np.eye(3).tolist(), labels=[0, 1, 2])
+    plain = showcase.mistakes(run)
+    assert run.dataset is not None
+    run.dataset = replace(run.dataset, levels=(("Roses", "Lilies", "Roses"),))
+    found = showcase.mistakes(run)
+    assert plain is not None
+    assert found is not None
+    assert "Roses, Lilies" in found.intro
+    assert "groups" not in plain.intro
+    order = [str(found.chart.svg).index(f">{name}<") for name in "acb"]
+    assert order == sorted(order)
 
 
 def test_hesitation_is_not_called_a_mistake() -> None:

@@ -161,7 +161,9 @@ def test_the_rule_that_picked_the_epoch_is_marked(select: Select, place: int) ->
 def test_nothing_to_choose_from() -> None:
     assert tables.choices(Run(Path("run"))) == []
     run = Run(Path("run"), rows=epochs(2, mean_confidence=[0.5, 0.6]))
-    assert [choice.accuracy for choice in tables.choices(run)] == ["–", "–"]
+    assert tables.choices(run) == []  # confidence alone only grows
+    held = Run(Path("run"), rows=epochs(2, covering_rate=[0.5, 0.6]))
+    assert [choice.accuracy for choice in tables.choices(held)] == ["–", "–"]
     assert not tables.has_held_out(run)
 
 

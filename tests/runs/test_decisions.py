@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from command import papi_exit_code
 from papi import train as run
 from papi.errors import UserError
-from papi.runs.decisions import Decisions, fixed_folder, read_decisions
+from papi.runs.decisions import COLUMNS, Answer, fixed_folder, read_answers, read_decisions, table_of
 from papi.runs.folder import RunFolder
 from papi.runs.parent import read_parent
 from papi.train import train_on
@@ -42,8 +45,7 @@ def table(folder: Path, text: str) -> Path:
 )
 def test_images_are_found_by_index_or_file(tmp_path: Path, text: str) -> None:
     found = read_decisions(table(tmp_path, text), 4, CLASSES, FILES)
-    assert found.rows.tolist() == [1, 3]
-    assert found.labels.tolist() == [2, 1]
+    assert found == {3: Answer("label", (1,)), 1: Answer("label", (2,))}
 
 
 @pytest.mark.parametrize(
@@ -75,16 +77,60 @@ def test_files_of_a_run_on_arrays(tmp_path: Path) -> None:
         read_decisions(table(tmp_path, "index,file,label\n0,a.png,ant\n"), 4, CLASSES, None)
 
 
-def test_sets_and_confidence_by_hand() -> None:
-    candidates = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], bool)
-    confidence = np.array([[0.3, 0.7, 0.0], [0.0, 0.9, 0.1], [0.5, 0.0, 0.5]], np.float32)
-    decided = Decisions(np.array([0, 1]), np.array([0, 0]))  # the second was not among the candidates
-    assert decided.fixed_sets(candidates).tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 1]]
-    np.testing.assert_allclose(decided.fixed_confidence(candidates, confidence), [[1, 0, 0], [1, 0, 0], [0.5, 0, 0.5]])
-    doubting = np.array([[0, 0, 1], [0, 0, 1], [0.3, 0.6, 0.1]], np.float32)  # 0.6 is outside the set
-    np.testing.assert_allclose(decided.fixed_confidence(candidates, doubting)[2], [0.75, 0, 0.25], rtol=1e-6)
-    assert candidates[0, 1]  # what was given stays as it is
-    np.testing.assert_allclose(confidence[0], [0.3, 0.7, 0])
+def test_every_kind_of_answer(tmp_path: Path) -> None:
+    text = "index,label,answer,note\n0,ant,label,sure\n1,ant|cat,several,\n2,,none,'=odd\n3,,bad,blurred\n"
+    found = read_decisions(table(tmp_path, text), 4, CLASSES, FILES)
+    assert found == {0: Answer("label", (0,)), 1: Answer("several", (0, 2)), 2: Answer("none"), 3: Answer("bad")}
+    assert [answer.note for answer in found.values()] == ["sure", "", "=odd", "blurred"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("index,label,answer\n0,ant,perhaps\n", "there is no answer 'perhaps'"),
+        ("index,label,answer\n0,ant,several\n", "name two or more"),
+        ("index,label,answer\n0,ant|ant,several\n", "name two or more"),
+        ("index,label,answer\n0,,several\n", "name two or more"),
+        ("index,label,answer\n0,ant|be,several\n", "there is no label 'be'"),
+        ("index,label,answer\n0,ant,none\n", "has the answer 'none' and the label 'ant'"),
+        ("index,label,answer\n0,,bad\n0,ant,label\n", "line 3 calls image 0 'ant', and .*line 2 calls it 'bad'"),
+        ("index,label,answer\n0,,skip\n", "holds no decisions"),
+    ],
+)
+def test_wrong_answers_are_explained(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        read_decisions(table(tmp_path, text), 4, CLASSES, FILES)
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+
+
+@given(st.data())
+def test_what_is_written_is_read_back(data: st.DataObject) -> None:
+    """Whatever classes, files and notes are called; the order in which people decided stays."""
+    classes = tuple(data.draw(st.lists(NAMES, min_size=2, max_size=5, unique=True)))
+    files = tuple(data.draw(st.lists(NAMES.filter(str.strip), min_size=6, max_size=6, unique=True)))
+    labels = st.sets(st.integers(0, len(classes) - 1), min_size=1)
+    answer = st.one_of(
+        labels.map(lambda chosen: Answer("label" if len(chosen) == 1 else "several", tuple(sorted(chosen)))),
+        st.sampled_from([Answer("none"), Answer("bad"), Answer("skip")]),
+    )
+    answers = data.draw(st.dictionaries(st.integers(0, 5), answer))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "decisions.csv")
+        file.write_bytes(table_of(answers, classes, files))
+        found = read_answers(file, 6, classes, files)
+    assert list(found.items()) == list(answers.items())
+
+
+def test_notes_are_kept_and_harmless(tmp_path: Path) -> None:
+    answers = {2: Answer("skip", note='=HYPERLINK("x"),\nline two'), 0: Answer("label", (1,), "ünïcode 🦊")}
+    content = table_of(answers, CLASSES, FILES)
+    assert content.startswith(",".join(COLUMNS).encode())
+    assert b"\"'=HYPERLINK" in content
+    (tmp_path / "decisions.csv").write_bytes(content)
+    found = read_answers(tmp_path / "decisions.csv", 4, CLASSES, FILES)
+    assert [answer.note for answer in found.values()] == [answer.note for answer in answers.values()]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +267,34 @@ def test_a_label_outside_the_candidates_is_taken_and_told(parent: Path, toy_npz:
     file = table(tmp_path, f"index,label\n{image},bar {outside}\n")
     started = next(iter(train_on(parent, file, tmp_path / "child")))
     assert isinstance(started, run.Started)
-    assert started.problems == ("1 of 1 decisions are for a label that was not among the candidates.",)
+    assert any("1 decisions: 1 with one label" in problem for problem in started.problems)
+    assert any("not among the candidates" in problem for problem in started.problems)
+
+
+def test_all_kinds_of_answers_train(parent: Path, tmp_path: Path) -> None:
+    """Bad images leave, sets stay sets; the page and further decisions still find the images of the child."""
+    before = RunFolder(parent).read_sets().candidates
+    excluded = int(np.flatnonzero(~before.all(1))[3])
+    several, bad, skipped = (int(i) for i in np.setdiff1d(np.arange(8), [excluded])[[1, 2, 4]])
+    lines = [f"{several},bar 0|bar 2,several", f"{bad},,bad", f"{skipped},,skip", f"{excluded},,none"]
+    file = table(tmp_path, "index,label,answer\n" + "\n".join(lines) + "\n")
+    child, grandchild = tmp_path / "child", tmp_path / "grandchild"
+    assert papi_exit_code("labels", parent, "--fix", file, "--out", child) == 0
+    sets = RunFolder(child).read_sets()
+    assert sets.rows is not None
+    assert sets.rows.tolist() == [i for i in range(len(before)) if i != bad]
+    now = dict(zip(sets.rows.tolist(), sets.candidates, strict=True))
+    assert np.flatnonzero(now[several]).tolist() == [0, 2]
+    np.testing.assert_array_equal(now[excluded], ~before[excluded])
+    np.testing.assert_array_equal(now[skipped], before[skipped])
+    assert papi_exit_code("report", child) == 0
+    assert "data:image" in (child / "report.html").read_text()
+    assert (
+        papi_exit_code("labels", child, "--fix", table(tmp_path, "index,label,answer\n0,,bad\n"), "--out", grandchild)
+        == 0
+    )
+    assert RunFolder(grandchild).read_sets().rows.tolist() == sets.rows[1:].tolist()  # type: ignore[union-attr]
+    assert papi_exit_code("evaluate", grandchild) == 0
 
 
 @pytest.mark.parametrize(

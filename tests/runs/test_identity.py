@@ -26,6 +26,7 @@ def identity(config: RunConfig, **more: object) -> dict[str, object]:
         {"option": ("passes=two",)},  # what the preset chooses anyway
         {"epochs": 20},
         {"optim": OptimConfig(lr=0.05)},
+        {"optim": OptimConfig(clip_norm=0.0)},
         {"data_holdout": 0.0},
     ],
 )
@@ -42,6 +43,8 @@ def test_what_has_no_effect_makes_no_other_run(change: dict[str, object]) -> Non
         {"epochs": 7},
         {"option": ("temperature=0.7",)},
         {"optim": OptimConfig(lr=0.3)},
+        {"optim": OptimConfig(clip_norm=1.0)},
+        {"optim": OptimConfig(encoder_lr=0.01)},
         {"candidates": CandidatesConfig(flip_rate=0.3)},
         {"candidates": CandidatesConfig(kind="noisy")},
         {"method": "proden"},
@@ -60,12 +63,23 @@ def test_what_has_an_effect_makes_another_run(change: dict[str, object]) -> None
 def test_every_setting_that_is_not_declared_harmless_counts() -> None:
     """A field that comes later is part of the identity unless somebody decides otherwise."""
     deciding = {field.name for field in fields(RunConfig)} - NO_EFFECT
-    full = identity(RunConfig(), select="covering-rate", calibrate=True)
+    changed = {
+        "select": "covering-rate",
+        "calibrate": True,
+        "stop_when": "covering-rate",
+        "patience": 3,
+        "skip_bad": True,
+        "data_image_column": "photo",
+    }
+    full = identity(RunConfig(), **changed, classes_tree=Path("tree.csv"), tune="head", head="mlp", data_views=2)
     assert deciding <= full.keys()
 
 
 def test_settings_that_do_what_was_done_before_they_existed_are_left_out() -> None:
-    assert not {"select", "calibrate", "data_holdout"} & identity(RunConfig()).keys()
+    mine = identity(RunConfig())
+    assert not {"select", "calibrate", "data_holdout"} & mine.keys()
+    assert isinstance(mine["optim"], dict)
+    assert "clip_norm" not in mine["optim"]
 
 
 def test_data_and_parents_count(toy_dataset: Dataset) -> None:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papi.runs.labels import candidate_shares, resolve
+from papi.runs.labels import candidate_shares, resolve, set_prior
 
 CANDIDATES = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
 CONFIDENCE = np.array([[0.2, 0.8, 0.0], [0.4, 0.3, 0.3], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
@@ -19,13 +19,69 @@ def test_by_hand() -> None:
     assert found.rank.tolist() == [3, 1, 4, 2]  # least sure first, a single candidate last
 
 
+def slow_change(candidates: np.ndarray, confidence: np.ndarray, opinion: np.ndarray | None) -> list[float]:
+    """The formula of `resolve`, one number at a time, for confidence inside the sets."""
+    shares = candidate_shares(candidates, confidence)
+    images, classes = candidates.shape
+    prior = [
+        [
+            (sum(shares[i, k] * candidates[i, j] for i in range(images)) + 1) / (sum(shares[:, k]) + 2)
+            for j in range(classes)
+        ]
+        for k in range(classes)
+    ]
+    changes = []
+    for i in range(images):
+        q = shares[i].tolist()
+        label = int(np.where(candidates[i], shares[i], -1).argmax())
+        if opinion is not None:
+            first, wanted = q[label], (q[label] + opinion[i]) / 2
+            others = candidates[i].sum() - 1
+            for k in range(classes):
+                if k != label and candidates[i, k]:
+                    q[k] = q[k] * (1 - wanted) / (1 - first) if first < 1 else (1 - wanted) / others
+            q[label] = 1 - sum(q[k] for k in range(classes) if k != label)
+        for k in range(classes):
+            for j in range(classes):
+                q[k] *= (prior[k][j] if candidates[i, j] else 1 - prior[k][j]) ** 0.5
+        changes.append(1 - q[label] / sum(q))
+    return changes
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 5), st.booleans())
+def test_the_expected_change_is_that_of_the_slow_version(seed: int, images: int, classes: int, asked: bool) -> None:
+    random = np.random.default_rng(seed)
+    candidates = random.random((images, classes)) < 0.5
+    candidates[np.arange(images), random.integers(0, classes, images)] = True
+    confidence = random.random((images, classes)).round(1) * candidates
+    opinion = random.random(images) if asked else None
+    found = resolve(candidates, confidence, opinion)
+    np.testing.assert_allclose(found.change, slow_change(candidates, confidence, opinion), atol=1e-9)
+    several = np.flatnonzero(candidates.sum(1) > 1)
+    ranked = several[np.argsort(found.rank[several])]
+    assert (np.diff(found.change[ranked]) <= 1e-12).all()
+
+
 def test_a_second_opinion_counts_for_the_rank_alone() -> None:
-    """Means of confidence and opinion are 0.45, 0.6, 0.5 and 0.625; the third has one candidate only."""
     opinion = np.array([0.1, 0.8, 0.0, 0.75])
     found, alone = resolve(CANDIDATES, CONFIDENCE, opinion), resolve(CANDIDATES, CONFIDENCE)
-    assert found.rank.tolist() == [1, 2, 4, 3]
+    assert found.rank[0] == 1  # the network does not believe in the label of the first
     for name in ("label", "confidence", "margin", "entropy", "second"):
         np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+
+
+def test_a_set_that_is_usual_for_another_class_is_looked_at_first() -> None:
+    """Two images are equally sure of label 0; the set of the second is the one that images of class 1 have."""
+    candidates = np.array([[1, 1, 0]] * 10 + [[0, 1, 1]] * 10 + [[1, 1, 0], [1, 1, 1]], bool)
+    confidence = np.array([[1, 0, 0]] * 10 + [[0, 1, 0]] * 10 + [[0.6, 0.4, 0], [0.6, 0.4, 0]], np.float32)
+    found = resolve(candidates, confidence)
+    assert found.rank[-1] == 1
+    assert found.change[-1] > found.change[-2]
+
+
+def test_the_set_prior_by_hand() -> None:
+    prior = set_prior(np.array([[1.0, 0], [0.5, 0.5]]), np.array([[1, 0], [1, 1]], bool))
+    np.testing.assert_allclose(prior, [[2.5 / 3.5, 1.5 / 3.5], [1.5 / 2.5, 1.5 / 2.5]])
 
 
 def test_confidence_outside_the_candidates_does_not_count() -> None:

@@ -52,7 +52,7 @@ class TestRoundTrip:
         card = ModelCard(name, CLASSES, shape, mean, mean, projects)
         built = write(tmp_path / "model.safetensors", name, card)
         for place in (tmp_path, tmp_path / "model.safetensors", str(tmp_path)):
-            network, found = read_model(place)
+            network, found, _ = read_model(place)
             assert found == card
             assert_equal_weights(network, built)
 
@@ -62,7 +62,7 @@ class TestRoundTrip:
     def test_networks_from_outside(self, factory: Factory, shape: tuple[int, ...], tmp_path: Path) -> None:
         card = replace(CARD, network=reference(factory), shape=shape)
         built = write(tmp_path / "m.safetensors", factory, card).eval()
-        network, found = read_model(tmp_path / "m.safetensors")
+        network, found, _ = read_model(tmp_path / "m.safetensors")
         assert found == card
         assert_equal_weights(network, built)
         samples = torch.rand(5, *shape)
@@ -163,7 +163,7 @@ class TestCodeOfOthers:
     def test_unless_a_person_says_so(self, spy: tuple[str, Path], tmp_path: Path) -> None:
         name, trace = spy
         built = write(tmp_path / "m.safetensors", plain, replace(CARD, network=f"{name}:mine"))
-        network, card = read_model(tmp_path / "m.safetensors", network=f"{name}:mine")
+        network, card, _ = read_model(tmp_path / "m.safetensors", network=f"{name}:mine")
         assert trace.exists()
         assert card.network == f"{name}:mine"
         assert_equal_weights(network, built)
@@ -191,14 +191,14 @@ class TestCodeOfOthers:
     def test_code_that_has_moved(self, tmp_path: Path) -> None:
         """What is written from then on says where it is now."""
         built = write(tmp_path / "m.safetensors", plain, replace(CARD, network="old.place:plain"))
-        network, card = read_model(tmp_path / "m.safetensors", network=NETWORK)
+        network, card, _ = read_model(tmp_path / "m.safetensors", network=NETWORK)
         assert card == CARD
         assert_equal_weights(network, built)
 
     def test_code_without_a_name(self, tmp_path: Path) -> None:
         """The file's own name for it stays."""
         write(tmp_path / "m.safetensors", plain, replace(CARD, network="old.place:plain"))
-        _, card = read_model(tmp_path / "m.safetensors", network=lambda shape: plain(shape))
+        _, card, _ = read_model(tmp_path / "m.safetensors", network=lambda shape: plain(shape))
         assert card.network == "old.place:plain"
 
     def test_code_that_cannot_be_imported(self, tmp_path: Path) -> None:
@@ -279,9 +279,9 @@ class TestDamage:
         with pytest.raises(UserError, match="not a model of PaPi"):
             read_model(tmp_path / "m.safetensors")
 
-    @pytest.mark.parametrize("key", [key for key in asdict(CARD) if key != "temperature"])
+    @pytest.mark.parametrize("key", [key for key in CARD.to_json() if key != "temperature"])
     def test_a_card_without_a_value(self, key: str, tmp_path: Path) -> None:
-        values = asdict(CARD)
+        values = CARD.to_json()
         del values[key]
         write_card(tmp_path / "m.safetensors", values)
         with pytest.raises(UserError, match="not a model of PaPi"):
@@ -307,7 +307,7 @@ def test_whatever_a_card_says_it_is_read_or_refused(
 ) -> None:
     file = write_card(tmp_path_factory.mktemp("any") / "m.safetensors", asdict(CARD) | {key: value})
     try:
-        network, card = read_model(file)
+        network, card, _ = read_model(file)
     except UserError:
         return
     assert card.network in {NETWORK, *NETWORKS}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from papi.config import (
+    CandidateKind,
     CandidatesConfig,
     CandidateSettings,
     OptimConfig,
@@ -249,6 +250,9 @@ class TestPaper:
             ("fashion-mnist", 0.7, "sigmoid", 0.1, 1e-3, 1.0),
             ("cifar10", 0.1, "cross-entropy", 0.01, 0.01, 1.0),
             ("cifar10", 0.3, "cross-entropy", 0.01, 0.01, 2.0),
+            ("fashion-mnist", 0.1, "cross-entropy", 0.1, 1e-3, 2.0),
+            ("fashion-mnist", 0.3, "cross-entropy", 0.1, 1e-3, 1.0),
+            ("fashion-mnist", 0.5, "cross-entropy", 0.1, 1e-3, 2.0),
         ],
     )
     def test_lws(self, data: str, flip_rate: float, loss: str, lr: float, weight_decay: float, beta: float) -> None:
@@ -262,3 +266,78 @@ class TestPaper:
 
     def test_long_warm_up_of_pico_with_many_candidates(self) -> None:
         assert [paper("pico", "cifar100", q).options["warmup_epochs"] for q in (0.05, 0.2)] == [1.0, 100.0]
+
+    @pytest.mark.parametrize(
+        ("data", "kind", "weight", "correction"),
+        [
+            ("cifar10", "instance-dependent", 10.0, 0.2),
+            ("cifar10", "uniform", 10.0, 1.0),
+            ("fashion-mnist", "instance-dependent", 5.0, 1.0),
+            ("fashion-mnist", "uniform", 10.0, 1.0),
+            ("mine.npz", None, 10.0, 1.0),
+        ],
+    )
+    def test_valen(self, data: str, kind: CandidateKind | None, weight: float, correction: float) -> None:
+        options = find_method("valen").Config.released(data, 0.5, kind, {}).options  # type: ignore[union-attr]
+        assert (options["distribution_weight"], options["correction"]) == (weight, correction)
+
+    @pytest.mark.parametrize(
+        ("data", "expected"),  # temperature, alpha, learning rate, weight decay, epochs
+        [
+            ("fashion-mnist", (1.0, 5.0, 0.05, 1e-3, 500)),
+            ("svhn", (0.3, 0.05, 0.07, 1e-3, 500)),
+            ("cifar10", (0.3, 8.0, 0.05, 1e-3, 500)),
+            ("cifar100", (1.0, 5.0, 0.1, 1e-3, 200)),
+        ],
+    )
+    @pytest.mark.parametrize("flip_rate", [0.01, 0.3, 0.9])
+    def test_papi_on_instance_dependent_sets(self, data: str, expected: tuple[float, ...], flip_rate: float) -> None:
+        release = find_method("papi").Config.released(data, flip_rate, "instance-dependent", {})
+        assert release is not None
+        options = release.options["temperature"], release.options["mixup_alpha"]
+        assert (*options, release.lr, release.weight_decay, release.epochs) == expected
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("data", ["fashion-mnist", "cifar10", "cifar100"])
+    def test_instance_dependent_sets_know_no_flip_rate(self, method: str, data: str) -> None:
+        kind = find_method(method).Config
+        found = [kind.released(data, rate, "instance-dependent", {}) for rate in (0.01, 0.1, 0.3, 0.5, 0.9)]
+        assert all(each == found[0] for each in found)
+
+
+class TestFrozenEncoder:
+    """What trains a head on features of a pretrained encoder."""
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_one_recipe_for_all_methods(self, method: str) -> None:
+        settings = complete(RunConfig(network="timm:any", tune="head", method=method), features=True, sets_given=True)
+        assert (settings.network, settings.head) == ("timm:any", "linear")
+        assert (settings.epochs, settings.batch_size) == (50, 64)
+        assert (settings.optim.optimizer, settings.optim.lr, settings.optim.weight_decay) == ("adam", 1e-3, 0.02)
+
+    def test_papi_needs_no_alignment(self) -> None:
+        settings = complete(RunConfig(network="timm:any", tune="head"), features=True, sets_given=True)
+        assert (settings.options["alignment"], settings.options["confidence_momentum"]) == (False, (0.2, 0.0))
+
+    def test_what_a_person_gives_stays(self) -> None:
+        config = RunConfig(network="timm:any", tune="head", head="mlp", epochs=7, option=("alignment=on",))
+        settings = complete(config, features=True, sets_given=True)
+        assert (settings.head, settings.epochs, settings.options["alignment"]) == ("mlp", 7, True)
+
+    def test_tables_of_features_are_trained_as_before(self) -> None:
+        settings = complete(RunConfig(), features=True, sets_given=True)
+        assert (settings.network, settings.head, settings.epochs) == ("mlp", None, 200)
+        assert settings.options["alignment"]
+
+    @pytest.mark.parametrize("count", [-1, 65])
+    def test_so_many_views_make_no_sense(self, count: int) -> None:
+        with pytest.raises(UserError, match=r"--data\.views must be between 0 and 64"):
+            RunConfig(data_views=count)
+
+
+def test_an_encoder_that_goes_on_learning_does_so_slowly() -> None:
+    settings = complete(RunConfig(network="timm:any", tune="all"), features=False, sets_given=True)
+    assert (settings.network, settings.head) == ("timm:any", None)
+    assert 0 < settings.optim.encoder_lr < settings.optim.lr
+    assert settings.optim.clip_norm > 0
+    assert settings.optim.schedule == "warmup-cosine"

@@ -1,5 +1,6 @@
 """The optimizer's parameters, and the learning rates by name."""
 
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -7,8 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from papi.config import OptimSettings
+from papi.methods.base import Method
+from papi.methods.cc import CC, CCConfig
+from papi.networks import build
+from papi.training.engine import train_step
 from papi.training.optim import build_optimizer, learning_rate
-from papi.types import Progress
+from papi.types import Batch, Progress
 
 Optimizer = Literal["sgd", "adam"]
 Schedule = Literal["cosine", "warmup-cosine", "constant", "multistep", "exponential"]
@@ -117,3 +122,38 @@ def test_state_survives_saving(optimizer: Optimizer) -> None:
     after.load_state_dict(before.state_dict())
     for mine, other in zip(steps(second, after, 2), expected, strict=True):
         assert torch.equal(mine, other)
+
+
+class TestEncoder:
+    """An encoder may learn at a rate of its own."""
+
+    def make(self, **settings: object) -> tuple[Method, torch.optim.Optimizer]:
+        torch.manual_seed(0)
+        network = build("mlp", (5,), 3, project=False)
+        method = CC(network, torch.ones(4, 3, dtype=torch.bool), CCConfig())
+        return method, build_optimizer(method, replace(config(decay="matrices"), **settings))  # type: ignore[arg-type]
+
+    def test_its_parameters_are_apart(self) -> None:
+        method, optimizer = self.make(encoder_lr=0.01)
+        slow = [each for group in optimizer.param_groups if "share" in group for each in group["params"]]
+        assert {id(each) for each in slow} == {id(each) for each in method.network.encoder.parameters()}
+        assert sorted({group.get("share", 1.0) for group in optimizer.param_groups}) == pytest.approx([0.1, 1.0])
+        counted = sum(len(group["params"]) for group in optimizer.param_groups)
+        assert counted == len(list(method.parameters()))
+
+    def test_as_all_others_unless_asked(self) -> None:
+        assert not any("share" in group for group in self.make()[1].param_groups)
+
+    def test_a_step_moves_it_by_its_own_rate(self) -> None:
+        def moved(**settings: object) -> dict[str, Tensor]:
+            method, optimizer = self.make(weight_decay=0.0, momentum=0.0, **settings)
+            before = {name: value.clone() for name, value in method.named_parameters()}
+            rows = torch.arange(20.0).view(4, 5) % 3
+            sets = torch.tensor([[True, False, True]] * 4)
+            train_step(method, optimizer, 0.1, Batch(torch.arange(4), (rows,), sets), Progress(0, 1, 0, 1, 0))
+            return {name: value.detach() - before[name] for name, value in method.named_parameters()}
+
+        alike, own = moved(), moved(encoder_lr=0.01)
+        for name, change in alike.items():
+            factor = 0.1 if name.startswith("network.encoder.") else 1.0
+            torch.testing.assert_close(own[name], factor * change, rtol=1e-3, atol=1e-6)

@@ -18,7 +18,7 @@ from papi.methods import METHODS
 from papi.runs.folder import RunFolder
 from papi.runs.schema import EpochRow, Summary
 from papi.training.metrics import CRITERIA, accuracy, criteria
-from papi.training.selection import hold_out
+from papi.training.selection import has_stopped_rising, hold_out
 
 CONFIG = RunConfig(
     data="toy",
@@ -220,3 +220,43 @@ def test_what_is_not_asked_for_leaves_a_run_what_it_was(toy_dataset: Dataset, tm
     assert record is not None
     assert not {"select", "data_holdout"} & record.identity.keys()
     assert not set(CRITERIA) & rows_of(tmp_path)[-1].to_json().keys()
+
+
+@pytest.mark.parametrize(
+    ("rates", "patience", "over"),
+    [
+        ([], 1, False),
+        ([0.5], 1, False),
+        ([0.5, 0.6, 0.6], 1, True),  # an equal value is no better one
+        ([0.5, 0.6, 0.6], 2, False),
+        ([0.9, 0.6, 0.7, 0.8], 3, True),
+        ([0.9, 0.6, 0.7, 0.91], 3, False),
+    ],
+)
+def test_when_a_criterion_has_stopped_rising(rates: list[float], patience: int, over: bool) -> None:
+    rows = [EpochRow(epoch=epoch, loss=1.0, seconds=1.0, covering_rate=rate) for epoch, rate in enumerate(rates)]
+    assert has_stopped_rising(rows, "covering-rate", patience) == over
+    assert not has_stopped_rising(rows, "never", patience)
+
+
+def test_a_run_ends_when_its_criterion_has_stopped_rising(toy_dataset: Dataset, tmp_path: Path) -> None:
+    """It ends at the same epoch, with the same model, however often it was stopped on the way."""
+    sets = generators.uniform(toy_dataset.labels, 4, 0.3, 0)
+    config = RunConfig(
+        data="toy", method="proden", epochs=30, stop_when="covering-rate", patience=2, threads=1, device="cpu"
+    )
+    settings = run.settings_for(config, toy_dataset)
+    assert settings.data_holdout == 0.1
+    *_, whole = run.fit(toy_dataset, sets, settings, RunFolder(tmp_path / "whole"))
+    assert isinstance(whole, run.Finished)
+    rows = RunFolder(tmp_path / "whole").read_rows()
+    rates = [row.covering_rate or 0.0 for row in rows]
+    assert len(rows) == rates.index(max(rates)) + 3 == whole.summary.trained_epochs < 30
+    folder = RunFolder(tmp_path / "parts")
+    for _ in range(60):
+        *_, last = run.fit(toy_dataset, sets, settings, folder, stop_requested=lambda: True)
+        if isinstance(last, run.Finished):
+            break
+    assert isinstance(last, run.Finished)
+    assert len(folder.read_rows()) == len(rows)
+    assert folder.model_file.read_bytes() == RunFolder(tmp_path / "whole").model_file.read_bytes()

@@ -12,6 +12,7 @@ from typing import NoReturn
 from cyclopts import App, Group
 
 from papi import __version__
+from papi.cli.options_file import add_file_options
 from papi.cli.output import Output, open_streams
 from papi.cli.terminal import printable, process
 from papi.errors import UserError
@@ -25,6 +26,9 @@ _SECTIONS = {
             To continue a run that was stopped, give the same command again.
 
             `papi train --help-all` also shows the expert options.""",
+        "init": """Look at a folder with your data, say what was understood, and write papi.toml.
+
+            After that, `papi train` in the folder needs no arguments.""",
         "check": """Read data and candidate labels without training, and report every problem with its file and line.
 
             The exit code is 0 if there are no problems and 2 if there are any.""",
@@ -61,6 +65,11 @@ _SECTIONS = {
 
             Train with `--data.holdout 0.1` to hold samples out. True labels are not needed; where test accuracy is
             known, it is shown, too.""",
+        "tune": """Search for good settings of a method by random trials, judged without true labels.
+
+            The first trial is what `papi train` does; the others draw from the ranges that the method declares. Each
+            trial is a `papi train` in its own folder that holds a part of the training samples out. Their candidate
+            labels judge it. The same command continues a search that was stopped or killed.""",
         "bench": """Run an experiment of the paper or one of ours, and show its tables and figures.
 
             Each cell of the grid is a `papi train` in its own folder. Finished cells are never trained again, so the
@@ -76,6 +85,7 @@ def _make_app() -> App:
         help="""Learn image classifiers from ambiguous labels: each training image has several candidate labels.
 
         Start with `papi train`: it needs no data and no GPU, and takes about two minutes.""",
+        config=(add_file_options,),
     )
     for place, (title, commands) in enumerate(_SECTIONS.items()):
         group = Group(title, sort_key=place)

@@ -3,21 +3,21 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from joblib import cpu_count
 from rich.table import Table
 
+from papi.cli.bench_grid import train_cells
 from papi.cli.bench_options import Output, Training
-from papi.cli.bench_progress import Board
-from papi.cli.terminal import make_console, printable
+from papi.cli.terminal import make_console
+from papi.data.known.sources import SOURCES
 from papi.errors import UserError
 from papi.experiments import SUITES, cells, find_suites, rendering, tables
 from papi.experiments.estimate import GPU_FLOPS, gpu_hours, seconds_here
 from papi.experiments.figures import save_all
-from papi.experiments.grid import Cell, Grid, make_cells
+from papi.experiments.grid import Cell, make_cells
 from papi.experiments.results import Results, read_runs
 from papi.experiments.suites import Scale, Suite
 
@@ -53,26 +53,26 @@ def print_commands(suites: Sequence[Suite], training: Training, results: Results
 
 
 def train_missing(suites: Sequence[Suite], training: Training, results: Results) -> bool:
-    """Train all cells without a result and show the progress. Returns whether every cell was finished.
+    """Train all cells without a result and show the progress. Returns whether none of them failed.
 
-    A signal ends the process, once the runs have saved.
+    Cells whose data are not on this machine are left out, and the data listed. A signal ends the process, once the runs
+    have saved.
     """
     todo = [cell for cell in _cells(suites, training, training.data_dir.resolve()) if cell.key not in results]
-    if not todo:
-        return True
+    absent = {cell.data: hint for cell in todo if (hint := _absence(cell.data, training.data_dir)) is not None}
+    if todo and all(cell.data in absent for cell in todo) and not results:
+        raise UserError(f"none of the data is on this machine: {'; '.join(absent.values())}.")
     console = make_console()
-    board = Board(todo)
-    jobs = training.jobs or (1 if training.backend == "local" else None)
-    grid = Grid(jobs=jobs, backend=training.backend, address=training.address)
-    with board.shown(console), suppress(KeyboardInterrupt):  # how a grid on a cluster stops
-        for ended in grid.run(todo):
-            board.end(ended)
-    if grid.stopped_by is not None:
-        console.print(f"Stopped with {len(board.finished())} of {len(todo)} cells trained. The same command continues.")
-        sys.exit(128 + grid.stopped_by)
-    for ended in board.failed:
-        console.print(f"Failed: {ended.cell.folder.name}: {printable(ended.error)}", soft_wrap=True)
-    return not board.failed
+    for hint in absent.values():
+        console.print(f"Left out, because it is not on this machine: {hint}.", soft_wrap=True)
+    here = [cell for cell in todo if cell.data not in absent]
+    return not train_cells(here, training.jobs, training.backend, training.address)
+
+
+def _absence(data: str, data_dir: Path) -> str | None:
+    """What to do about a published dataset that is not here. Of people's own data, `papi train` tells."""
+    source = SOURCES.get(data)
+    return None if source is None or source.find(data_dir) is not None else f"{data}, {source.hint(data, data_dir)}"
 
 
 def _cells(suites: Sequence[Suite], training: Training, data_dir: Path) -> list[Cell]:

@@ -15,45 +15,68 @@ from rich.table import Table
 from rich.text import Text
 
 from papi.cli.options import DATA, WHOLE, config_options, option_name
+from papi.cli.options_file import tell_options
 from papi.cli.terminal import make_console, printable
 from papi.config import CandidatesConfig, RunConfig
-from papi.data.candidates import frequent_pairs, require_useful, statistics
+from papi.data.candidates import covering_pairs, frequent_pairs, require_useful, stand_ins, statistics
 from papi.data.dataset import Dataset
+from papi.data.own.agreement import annotators, disagreements
 from papi.errors import UserError
 from papi.setup.data import load_dataset
 
 PAIRS = 10
+PEOPLE = 10  # annotators in a table
+GROUPS = 10  # of a level of the tree, shown
 PROBLEMS = 20  # shown; the rest is counted
 CLASSES = 1_000  # more rows than anybody reads
+COUNTED = 20_000  # samples that tell which labels stand in for others
 _CANDIDATES = CandidatesConfig()
 
 
 @config_options(experts=True)
 def check(
-    data: str,
+    data: str | None = None,
     /,
     *,
     candidates: CandidatesConfig = _CANDIDATES,
     data_dir: Annotated[Path, DATA] = Path("data"),
     size: Annotated[int | None, DATA, WHOLE, Parameter(name="--data.size")] = None,
+    tree: Annotated[Path | None, DATA, Parameter(name="--classes.tree")] = None,
+    image_column: Annotated[str | None, DATA, Parameter(name="--data.image-column")] = None,
 ) -> None:
     """Read data and candidate labels without training, and report every problem with its file and line.
 
     Parameters
     ----------
     data
-        A folder of images, a file, or a dataset by name.
+        A folder of images, a file, or a dataset by name. [default: that of papi.toml in this folder]
     data_dir
         Folder of the datasets.
     size
         Height and width of the images in pixels. [default: theirs if they share a small one, else 64]
+    tree
+        A tree of classes: a csv with the columns label and parent, or nested json.
+    image_column
+        The column of images in parquet files and Hugging Face's datasets. [default: image, or the first with images]
     """
+    if data is None:
+        raise UserError("there is nothing to check: give a folder of images, a file, or a dataset by name.")
     console = make_console()
-    config = RunConfig(data=data, candidates=candidates, data_dir=data_dir, data_size=size, data_test_share=0)
+    tell_options(console)
+    config = RunConfig(
+        data=data,
+        candidates=candidates,
+        data_dir=data_dir,
+        data_size=size,
+        data_image_column=image_column,
+        data_test_share=0,
+        classes_tree=tree,
+    )
     problems = _Problems()
     dataset = _read(config, console, problems)
     if dataset is not None:
         describe(console, dataset)
+        describe_annotators(console, dataset)
         _find_useless(dataset, problems)
     for problem in problems.first:
         console.print(f"Problem: {printable(problem)}", soft_wrap=True)
@@ -97,7 +120,7 @@ def _words(config: RunConfig) -> list[str]:
     """Return what to give `papi train` for the data and sets that were checked."""
     default = RunConfig()
     words = ["--data", config.data]
-    for name in ("data_dir", "data_size"):
+    for name in ("data_dir", "data_size", "data_image_column", "classes_tree"):
         if getattr(config, name) != getattr(default, name):
             words += [option_name(name), str(getattr(config, name))]
     for field in dataclasses.fields(config.candidates):
@@ -111,14 +134,20 @@ def _words(config: RunConfig) -> list[str]:
 def describe(console: Console, dataset: Dataset) -> None:
     """Show what is there: samples, classes, sizes of candidate sets, and labels that occur together."""
     tests = "" if dataset.test_samples is None else f" and {len(dataset.test_samples):,} for testing"
+    classes = "1 class" if len(dataset.class_names) == 1 else f"{len(dataset.class_names):,} classes"
     shape = " x ".join(str(size) for size in dataset.input_shape)
     console.print(
         f"{printable(dataset.name)}: {len(dataset.samples):,} {dataset.kind} of {shape} for training{tests}, "
-        f"{len(dataset.class_names)} classes, true labels {'given' if dataset.labels is not None else 'not given'}",
+        f"{classes}, true labels {'given' if dataset.labels is not None else 'not given'}",
         soft_wrap=True,
     )
     for note in dataset.notes:
         console.print(f"Note: {printable(note)}", soft_wrap=True)
+    for number, level in enumerate(dataset.levels, 1):
+        groups = Counter(level)
+        shown = ", ".join(f"{printable(name)} ({count})" for name, count in list(groups.items())[:GROUPS])
+        more = f" and {len(groups) - GROUPS:,} more" if len(groups) > GROUPS else ""
+        console.print(f"Level {number} of the tree has {len(groups):,} groups: {shown}{more}", soft_wrap=True)
     if dataset.candidates is None:
         console.print("There are no candidate sets; `papi train` makes them from the true labels.")
         return
@@ -135,6 +164,52 @@ def describe(console: Console, dataset: Dataset) -> None:
     for first, second, count in frequent_pairs(dataset.candidates, dataset.class_names, PAIRS):
         pairs.add_row(Text(printable(first)), Text(printable(second)), f"{count:,} sets")
     console.print(pairs)
+    if len(dataset.class_names) <= CLASSES:
+        console.print(_stand_ins(dataset, dataset.candidates))
+
+
+def describe_annotators(console: Console, dataset: Dataset) -> None:
+    """Show how good those are who voted, and who disagrees with whom."""
+    if dataset.opinions is None or len(dataset.opinions.annotators) < 2:
+        return
+    people = annotators(dataset.opinions, dataset.class_names)
+    table = Table(
+        "annotator",
+        "images",
+        "right",
+        "takes most often",
+        title="Annotators",
+        caption="Estimated from their answers alone",
+    )
+    for each in people[:PEOPLE]:
+        habit = "–" if each.habit is None else f"{each.habit[0]} for {each.habit[1]} ({each.habit[2]:.0%})"
+        right = "–" if each.accuracy is None else f"{each.accuracy:.1%}"
+        table.add_row(Text(printable(each.name)), f"{each.images:,}", right, Text(printable(habit)))
+    if len(people) > PEOPLE:
+        table.title = f"The {PEOPLE} of {len(people):,} annotators who are right least often"
+    console.print(table)
+    pairs = disagreements(dataset.opinions, len(dataset.class_names))
+    if pairs:
+        table = Table("annotator", "and annotator", "images of both", "differ", title="Who disagrees with whom")
+        for pair in pairs[:PAIRS]:
+            names = Text(printable(pair.first)), Text(printable(pair.second))
+            table.add_row(*names, f"{pair.common:,}", f"{pair.share:.1%}")
+        console.print(table)
+
+
+def _stand_ins(dataset: Dataset, candidates: np.ndarray) -> Table:
+    """Labels that are a candidate of a class more often than the class is one of theirs."""
+    some = slice(None, None, 1 + len(candidates) // COUNTED)
+    candidates = candidates[some]
+    if dataset.labels is None:
+        shares, caption = candidates / candidates.sum(1, keepdims=True), "All candidates of a sample count the same."
+    else:
+        shares, caption = np.eye(candidates.shape[1])[dataset.labels[some]], "By the true labels."
+    title = "Labels that stand in for others"
+    table = Table("class", "label beside it", "of the class", "the other way round", title=title, caption=caption)
+    for name, label, share, back in covering_pairs(stand_ins(candidates, shares), dataset.class_names, PAIRS):
+        table.add_row(Text(printable(name)), Text(printable(label)), f"{share:.0%}", f"{back:.0%}")
+    return table
 
 
 def _sizes(candidates: np.ndarray) -> Table:
@@ -159,6 +234,8 @@ def _classes(dataset: Dataset, candidates: np.ndarray) -> Table:
 def _find_useless(dataset: Dataset, problems: _Problems) -> None:
     """Add a problem if nothing can be learned from the candidate sets."""
     if dataset.candidates is None:
+        if len(dataset.class_names) < 2:
+            problems(f"{dataset.name} knows one class only: a classifier needs two or more. Is a table missing?")
         return
     try:
         require_useful(dataset.candidates, dataset.name)

@@ -15,14 +15,16 @@ import papi
 from papi.cli.options import OutsideNetwork
 from papi.cli.terminal import make_console, printable
 from papi.config import CandidatesConfig, RunConfig
-from papi.data.dataset import Dataset
+from papi.data.dataset import Dataset, Levels
 from papi.data.digest import same_data
 from papi.data.known.sources import SOURCES
+from papi.data.own.hub import are_images_in_tables
 from papi.errors import UserError
 from papi.runs.folder import RunFolder
-from papi.runs.schema import Record
+from papi.runs.samples import trained_on
+from papi.runs.schema import Record, Sets
 from papi.setup.data import load_dataset
-from papi.training.metrics import accuracy, calibration_error
+from papi.training.metrics import accuracy, calibration_error, level_accuracies
 
 
 def evaluate(
@@ -40,8 +42,8 @@ def evaluate(
     run
         Folder of a finished run.
     data
-        Another dataset with the same classes: its test images or, if it has none, all images with true labels.
-        [default: the test images of the run]
+        Another dataset with all or some of the classes: its test images or, if it has none, all images with true
+        labels. [default: the test images of the run]
     data_dir
         Folder of the datasets. [default: that of the run]
     """
@@ -52,17 +54,15 @@ def evaluate(
     # On its own training data, only what was held out tells how good a model is, even if a person names that data.
     other = data is not None and Path(data).resolve() != Path(config.data).resolve()
     if data is not None and other:
-        config = _elsewhere(config, data, model.card.shape)
-    dataset = load_dataset(config)
+        config = _elsewhere(config, data, model.shape)
+    dataset = load_dataset(config, preparation=record.preparation)
     images, labels = _labelled(dataset, other)
-    if dataset.class_names != model.class_names:
-        raise UserError(
-            f"the classes of {dataset.name} are not those of the model: it needs {', '.join(model.class_names)}."
-        )
+    dataset, labels = _in_classes_of(model.class_names, dataset, labels)
     console = make_console()
     for note in _notes(folder, record, config, dataset, other):
         console.print(note, soft_wrap=True)
-    _show(console, model.predict_proba(images), labels, dataset, other)
+    samples = images if dataset.photos is None else dataset.photos[images]
+    _show(console, model.predict_proba(samples), labels, dataset, other)
     console.print(f"Next: papi report {shlex.quote(str(run))} --open", soft_wrap=True)
 
 
@@ -79,6 +79,7 @@ def _elsewhere(config: RunConfig, data: str, shape: tuple[int, ...]) -> RunConfi
         config,
         data=data,
         data_size=shape[-1] if folder and len(shape) == 3 else None,
+        data_image_column=config.data_image_column if are_images_in_tables(data) else None,
         data_split="train",
         data_test_share=0,
         candidates=CandidatesConfig(allow_missing_truth=True),  # candidate sets do not matter here
@@ -100,6 +101,22 @@ def _labelled(dataset: Dataset, other: bool) -> tuple[np.ndarray, np.ndarray]:
     return dataset.samples, dataset.labels
 
 
+def _in_classes_of(names: tuple[str, ...], dataset: Dataset, labels: np.ndarray) -> tuple[Dataset, np.ndarray]:
+    """Return the data with the classes of the model, of which they may have a part, in any order."""
+    if dataset.class_names == names:
+        return dataset, labels
+    place = {name: k for k, name in enumerate(names)}
+    strange = [name for name in dataset.class_names if name not in place]
+    if strange:
+        raise UserError(
+            f"{dataset.name} has the class {strange[0]!r}, which is none of the model's: {', '.join(names)}."
+        )
+    columns = np.array([place[name] for name in dataset.class_names], np.int64)
+    note = f"{dataset.name} has {len(columns)} of the model's {len(names)} classes: it is measured on those."
+    notes = (*dataset.notes, note) if len(columns) < len(names) else dataset.notes
+    return replace(dataset, class_names=names, levels=(), notes=notes), columns[labels]
+
+
 def _notes(folder: RunFolder, record: Record, config: RunConfig, dataset: Dataset, other: bool) -> list[str]:
     """Return what to know about the data before believing the numbers."""
     if other:
@@ -111,14 +128,18 @@ def _notes(folder: RunFolder, record: Record, config: RunConfig, dataset: Datase
 def _warning(folder: RunFolder, record: Record, config: RunConfig, dataset: Dataset) -> str | None:
     """Return a warning if the data are not, or not surely, those that the run was trained on."""
     try:
-        candidates = folder.read_sets().candidates
+        sets = folder.read_sets()
     except UserError:
         doctor = f"papi doctor {shlex.quote(str(folder.path))}"
         return f"candidates.npz cannot be read, so the data may not be those of the run: see `{doctor}`."
     enough = config.limit is None or config.limit <= len(dataset.samples)
-    if enough and same_data(record.data_hash, dataset.limited(config.limit), candidates):
+    if enough and _same(record, dataset.limited(config.limit), sets):
         return None
     return f"{config.data} may have changed since the run was trained; this is measured on what is there now."
+
+
+def _same(record: Record, dataset: Dataset, sets: Sets) -> bool:
+    return same_data(record.data_hash, trained_on(dataset, sets), sets.candidates)
 
 
 def _show(console: Console, probabilities: np.ndarray, labels: np.ndarray, dataset: Dataset, other: bool) -> None:
@@ -126,12 +147,23 @@ def _show(console: Console, probabilities: np.ndarray, labels: np.ndarray, datas
     what = ("samples" if dataset.kind == "features" else "images") + (f" of {dataset.name}" if other else "")
     right = accuracy(predicted, labels)
     console.print(f"Test accuracy {right:.2%} on {len(predicted):,} {what}", style="bold", soft_wrap=True)
+    for line in _level_lines(predicted, labels, dataset.levels):
+        console.print(line, soft_wrap=True)
     console.print(
         f"Calibration error {calibration_error(probabilities, labels):.2%}: "
         "the average gap between the model's confidence and how often it is right",
         soft_wrap=True,
     )
     console.print(_class_table(predicted, labels, dataset.class_names))
+
+
+def _level_lines(predicted: np.ndarray, labels: np.ndarray, levels: Levels) -> list[str]:
+    """Return a line for each level of the tree of classes, from the top."""
+    shares = level_accuracies(predicted, labels, levels)
+    return [
+        f"Accuracy at level {number} of the tree, {len(set(level)):,} groups: {share:.2%}"
+        for number, (level, share) in enumerate(zip(levels, shares, strict=True), 1)
+    ]
 
 
 def _class_table(predicted: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Table:

@@ -60,6 +60,9 @@ def export(
     console = make_console()
     console.print(f"The model is in {hub_folder or file}", soft_wrap=True)
     console.print(f"Its probabilities differ from the model's by at most {difference:.1g}.")
+    told = formats.preprocessing(model)
+    if told is not None and kind != "safetensors":
+        console.print(f"It takes prepared photos: {told}. papi.load(…).prepare(photos) does this.", soft_wrap=True)
     console.print(f"Next: {advice}", soft_wrap=True)
 
 

@@ -30,12 +30,17 @@ _SECTIONS = (
     _Section(
         "Data and candidate labels",
         "data candidates.file candidates.votes candidates.kind candidates.flip_rate "
-        "data_dir data_size data_test_share limit",
+        "data_dir data_size data_test_share limit skip_bad",
     ),
     _Section("Method and network", "method option network preset"),
-    _Section("Training", "epochs batch_size optim.lr seed data_holdout select calibrate precision"),
+    _Section("Training", "epochs batch_size optim.lr seed data_holdout select stop_when calibrate precision"),
     _Section("This run", "device threads"),
-    _Section("Expert options: your candidate sets", "candidates.weigh_votes candidates.allow_missing_truth", True),
+    _Section(
+        "Expert options: your data and candidate sets",
+        "data_image_column classes_tree candidates.format candidates.column candidates.separator candidates.weigh "
+        "candidates.threshold candidates.empty candidates.allow_missing_truth",
+        True,
+    ),
     _Section("Expert options: candidate sets made from true labels", "candidates.seed", True),
     _Section("Expert options: --candidates.kind hierarchical", "candidates.groups", True),
     _Section("Expert options: --candidates.kind class-dependent", "candidates.matrix", True),
@@ -45,6 +50,7 @@ _SECTIONS = (
         "candidates.instance_rate candidates.rule candidates.annotator candidates.annotator_epochs",
         True,
     ),
+    _Section("Expert options: pretrained encoders", "weights tune head embed_weights", True),
     _Section("Expert options: training and hardware", "", True),
 )
 _PLACES = {name: section for section in _SECTIONS for name in section.fields.split()}
@@ -88,7 +94,7 @@ OutsideMethod = Annotated[
 
 def option_name(field: str) -> str:
     """Return the option of a field: `data_size` → `--data.size`, `optim.weight_decay` → `--optim.weight-decay`."""
-    if field.startswith("data_") and field != "data_dir":
+    if field.startswith(("data_", "classes_")) and field != "data_dir":
         field = field.replace("_", ".", 1)
     return f"--{field.replace('_', '-')}"
 

@@ -2,9 +2,11 @@
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Literal
@@ -15,17 +17,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import papi
-from papi.cli.options import SWITCH, WHOLE, OutsideNetwork
+from papi.cli.options import SWITCH, WHOLE, OutsideMethod, OutsideNetwork
 from papi.cli.terminal import make_console, printable
-from papi.data.own.folders import image_files
+from papi.data.own.folders import image_files, skipped_files
 from papi.data.own.incoming import Part, count_samples, read_parts
 from papi.errors import UserError
 from papi.files.durable import output_file
 from papi.files.spreadsheets import cell
 from papi.runs.folder import RunFolder
 
-BATCH = 256
+MOST_ROWS = 256  # that are read and answered at a time; of large images, fewer
 PROBLEMS = 20  # shown; the rest is counted
+SKIPPED = 5  # files that are no images, in a line
 
 Name = Callable[[str], str]  # how the name of a file or a class is written
 
@@ -40,6 +43,7 @@ def predict(
     top: Annotated[int, WHOLE, Parameter(name="--top-k")] = 3,
     raw: Annotated[bool, SWITCH] = False,
     device: str = "auto",
+    method: OutsideMethod = None,
     network: OutsideNetwork = None,
 ) -> None:
     """Classify new images.
@@ -47,7 +51,7 @@ def predict(
     Parameters
     ----------
     run
-        Folder of a finished run, or its model.safetensors.
+        Folder of a run, or its model.safetensors. If the run has not finished, its last checkpoint is used.
     first
         An image, a folder of images, or an array: .npy, or .npz with `images`. For runs on features: an array, .npz
         with `features`, or .csv.
@@ -67,22 +71,36 @@ def predict(
     """
     if top < 1:
         raise UserError(f"--top-k must be 1 or more; got {top}.")
-    from papi.training.devices import find_device  # loads torch: `papi predict --help` does without
+    from papi.data.images.lanes import in_lanes  # loads torch: `papi predict --help` does without
+    from papi.data.loader import rows_at_once  # as above
+    from papi.setup.stopped import model_of  # as above
 
-    model = papi.load(run, str(find_device(device)), network)
-    problems: list[str] = []
     console = make_console(stderr=True)
+    model, note = model_of(run, device, method, network)
+    if note is not None:
+        console.print(f"Note: {note}", soft_wrap=True)
+    problems: list[str] = []
     paths = (first, *more)
     kind = kind or ("jsonl" if out and out.suffix == ".jsonl" else "csv")
     with _output(out, _inputs(out, run, paths)) as stream, _bar(console) as bar:
         write = _Writer(stream, _naming(kind, raw, terminal=out is None), model.class_names, top, kind == "jsonl")
-        task = bar.add_task("predicting", total=count_samples(paths, model.card.shape) if console.is_terminal else None)
-        for part in read_parts(paths, model.card.shape, BATCH, problems.append):
-            write(part, model)
+        task = bar.add_task("predicting", total=count_samples(paths, model.shape) if console.is_terminal else None)
+        size = rows_at_once(math.prod(model.shape), MOST_ROWS)
+        parts = read_parts(paths, model.shape, size, problems.append, model.preparation)
+        for part, probabilities in in_lanes(partial(_answer, model, read) for read in parts):
+            problems.extend(part.problems)
+            write(part, probabilities)
             bar.update(task, completed=write.rows)
         if not write.rows:
             raise UserError(_nothing(problems, paths))
+    _tell_skipped(console, paths)
     _conclude(console, write.rows, problems, out)
+
+
+def _answer(model: "papi.Model", read: Callable[[], Part]) -> tuple[Part, np.ndarray]:
+    """Read a part and let the model answer, in one thread."""
+    part = read()
+    return part, model.probabilities(part.samples) if len(part.samples) else np.empty((0, len(model.class_names)))
 
 
 class _Writer:
@@ -94,10 +112,9 @@ class _Writer:
         self.csv = csv.writer(stream, lineterminator="\n")
         self.rows = 0  # written so far
 
-    def __call__(self, part: Part, model: "papi.Model") -> None:
+    def __call__(self, part: Part, probabilities: np.ndarray) -> None:
         if not len(part.samples):
             return
-        probabilities = model.probabilities(part.samples)
         order = (-probabilities).argsort(1, kind="stable")[:, : self.top]
         values = np.take_along_axis(probabilities, order, 1).tolist()
         labels = [[self.names[k] for k in row] for row in order.tolist()]
@@ -165,6 +182,18 @@ def _nothing(problems: list[str], paths: tuple[Path, ...]) -> str:
         return f"there is no image in {', '.join(map(str, paths))}: give images, folders of images, or arrays."
     count = f" because of {len(problems):,} problems; the first" if len(problems) > 1 else ""
     return f"nothing could be predicted{count}: {problems[0]}"
+
+
+def _tell_skipped(console: Console, paths: tuple[Path, ...]) -> None:
+    """Say which files of the folders are no images."""
+    skipped = [file for path in paths if path.is_dir() for file in skipped_files(path)]
+    if not skipped:
+        return
+    listed = ", ".join(printable(str(file)) for file in skipped[:SKIPPED])
+    more = f" and {len(skipped) - SKIPPED:,} more" if len(skipped) > SKIPPED else ""
+    heic = any(file.suffix.lower() in (".heic", ".heif") for file in skipped)
+    hint = "; HEIC photos can be read after `pip install pillow-heif`" if heic else ""
+    console.print(f"Note: skipped, as they are no images: {listed}{more}{hint}", soft_wrap=True)
 
 
 def _conclude(console: Console, done: int, problems: list[str], out: Path | None) -> None:

@@ -51,6 +51,11 @@ def process() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number of things: `1 epoch`, `20 epochs`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Return the text with every character replaced by `?` that could steer a terminal.
 

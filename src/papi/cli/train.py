@@ -6,6 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from papi.cli.options import SWITCH, THIS_RUN, config_options, print_all_options
+from papi.cli.options_file import tell_options
+from papi.cli.terminal import make_console
 from papi.config import RunConfig
 from papi.training.allocator import keep_freed_memory
 
@@ -17,7 +19,9 @@ def train(
     *,
     out: Annotated[Path | None, THIS_RUN] = None,
     config: Annotated[RunConfig, Parameter(name="*")] = _DEFAULT,
+    finish_now: Annotated[bool, THIS_RUN, SWITCH] = False,
     tensorboard: Annotated[bool, THIS_RUN, SWITCH] = False,
+    options_file: Annotated[Path | None, THIS_RUN] = None,
     help_all: Annotated[bool, THIS_RUN, SWITCH] = False,
 ) -> None:
     """Train a classifier from candidate labels.
@@ -26,8 +30,13 @@ def train(
     ----------
     out
         Folder for everything the run writes. [default: a folder in runs/, named after the settings]
+    finish_now
+        End a run that was stopped: nothing more is trained, and its last checkpoint becomes the result.
     tensorboard
         Also log every epoch for TensorBoard.
+    options_file
+        Read options that are not given here from this file, or with `none` from no file.
+        [default: papi.toml, if there is one in this folder]
     help_all
         Show all options, including the expert ones, and exit.
     """
@@ -37,7 +46,8 @@ def train(
     keep_freed_memory()  # before anything large is allocated
     from papi.cli.train_progress import show_training  # loads torch for seconds: only once the options are right
 
-    show_training(config, out or default_folder(config), tensorboard=tensorboard)
+    tell_options(make_console(), options_file)
+    show_training(config, out or default_folder(config), tensorboard=tensorboard, finish_now=finish_now)
 
 
 def default_folder(config: RunConfig) -> Path:

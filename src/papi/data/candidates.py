@@ -147,6 +147,26 @@ def frequent_pairs(candidates: np.ndarray, names: Sequence[str], count: int) -> 
     return [(names[kept[a]], names[kept[b]], int(together[a, b])) for a, b in pairs if together[a, b] > 0]
 
 
+def stand_ins(candidates: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """How often label j is a candidate of samples of class i: `(K, K) float64`, M of `papi.methods.set_prior`.
+
+    `shares` `(N, K)` say how far each sample belongs to each class: a confidence, or one for the true label. Each class
+    gets a sample with every label and one with none in addition, so that few say little and none at all say 1/2.
+    """
+    member = candidates.astype(np.float64)
+    together, totals = shares.T @ member, shares.sum(0, dtype=np.float64)
+    matrix: np.ndarray = (together + 1) / (totals[:, None] + 2)
+    return matrix
+
+
+def covering_pairs(matrix: np.ndarray, names: Sequence[str], count: int) -> list[tuple[str, str, float, float]]:
+    """Which labels stand in for which: class i, label j, M_ij and M_ji, by how far the first is above the second."""
+    ahead = matrix - matrix.T
+    order = np.argsort(-ahead, axis=None, kind="stable")[:count]
+    pairs = zip(*np.unravel_index(order, matrix.shape), strict=True)
+    return [(names[i], names[j], float(matrix[i, j]), float(matrix[j, i])) for i, j in pairs if ahead[i, j] > 0]
+
+
 def require_useful(candidates: np.ndarray, where: str) -> None:
     """Refuse sets that nothing can be learned from: too few rows, a single class, or all labels in every set."""
     if len(candidates) < 2:

@@ -10,16 +10,20 @@ _HASHED_BYTES = 2**31  # of samples: some seconds
 
 
 def content_hash(dataset: Dataset, also: bytes) -> str:
-    """SHA-256 of `also`, then of all samples, true labels and the initial confidence of a dataset, in hex digits.
+    """SHA-256 of `also`, then of all samples, true labels, prior and initial confidence of a dataset, in hex digits.
 
-    Of more than two gigabytes of samples, every n-th counts.
+    Of more than two gigabytes of samples, every n-th counts. Photos are told apart by their files, not by what an
+    encoder says about them.
     """
     content = hashlib.sha256(also)
+    if dataset.photos is not None:
+        content.update(dataset.photos.digest(_HASHED_BYTES))
+        content.update((np.arange(len(dataset.samples)) if dataset.rows is None else dataset.rows).tobytes())
     for samples in (dataset.samples, dataset.test_samples):
-        if samples is not None:
+        if samples is not None and dataset.photos is None:
             for sample in samples[:: 1 + samples.nbytes // _HASHED_BYTES]:  # one at a time: they may lie on disk
                 content.update(sample.tobytes())
-    for known in (dataset.labels, dataset.test_labels, dataset.initial_confidence):
+    for known in (dataset.labels, dataset.test_labels, dataset.prior, dataset.initial_confidence):
         if known is not None:
             content.update(known.tobytes())
     return content.hexdigest()

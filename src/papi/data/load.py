@@ -1,9 +1,11 @@
 """From what a person typed to a `Dataset`: a known dataset by name, or data of one's own by path."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from papi.data.dataset import Dataset, Progress, Report, refuse, silent
 from papi.data.known.sources import SOURCES, load_known
+from papi.data.own.hub import PREFIX, load_hub
 from papi.data.own.load import Reading, annotate, load_own, refuse_votes
 from papi.errors import UserError, unknown
 
@@ -23,11 +25,19 @@ def load(
     measured.
     """
     if data in SOURCES:
+        if how.image_column is not None:
+            raise UserError(f"--data.image-column is for data of your own; {data} is a known dataset: leave it out.")
         dataset = load_known(data, data_dir, how, progress)
         if how.annotations is None:
             refuse_votes(data, how)
         else:
             dataset = annotate(dataset, how, report)
+    elif data.startswith(PREFIX):
+        if how.split != "train":
+            raise UserError(f"--data.split is for known datasets; {data} names its own: leave it out.")
+        unpacked = load_hub(data, how.image_column, progress)
+        dataset = load_own(unpacked, replace(how, image_column=None), report, progress)
+        dataset = replace(dataset, name=data.removeprefix(PREFIX))
     elif Path(data).exists() or Path(data).suffix or "/" in data:
         if how.split != "train":
             raise UserError(f"--data.split is for known datasets; {data} is your own: leave it out.")
@@ -36,5 +46,7 @@ def load(
         raise unknown("dataset", data, [*SOURCES, "a path to your own data"])
     if not len(dataset.samples):
         raise UserError(f"{data} has no usable rows: there is nothing to train on.")
+    if how.tree is not None:
+        dataset = replace(dataset, levels=how.tree.levels(dataset.class_names))
     dataset = dataset.with_held_out(how.test_share, how.seed)
     return dataset if dataset.mean else dataset.measured()

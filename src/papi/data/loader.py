@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,6 +12,9 @@ from papi.data.views.base import Normalise, Views
 from papi.methods.packed import Candidates
 from papi.randomness import draws, draws_of_rows
 from papi.types import Batch
+
+VALUES_AT_ONCE = 3_072_000  # of a network's input, without gradients: a thousand images of 3 x 32 x 32
+MOST_ROWS, FEWEST_ROWS = 1000, 16
 
 
 class Loader:
@@ -50,7 +54,7 @@ class Loader:
     def plain(self) -> Iterator[Batch]:
         """Every training sample once, without augmentation and in order; each process gets one contiguous part."""
         own = torch.arange(len(self.samples), device=self.samples.device)[distributed.split(len(self.samples)).own]
-        for index in torch.split(own, 1000):
+        for index in torch.split(own, rows_at_once(values_of(self.samples, self.normalise))):
             yield Batch(index, (self.normalise(self.samples[index]),), self.candidates[index])
 
     def _batch(self, index: Tensor, epoch: int, step: int) -> Batch:
@@ -63,6 +67,25 @@ class Loader:
             random = draws_of_rows(draws(self.seed, f"view {position}", epoch, step), made, count)
             views.append(self.normalise(self.views(name, samples, random))[: len(index)])
         return Batch(index, tuple(views), self.candidates[index])
+
+
+def on_device(samples: np.ndarray, device: torch.device) -> Tensor:
+    """Samples as one tensor. Without a GPU, samples that are mapped from a file stay there."""
+    return torch.from_numpy(samples if samples.ndim == 3 else np.ascontiguousarray(samples)).to(device)
+
+
+def rows_at_once(values: int, most: int = MOST_ROWS) -> int:
+    """How many samples of so many values a network sees at a time without gradients: fewer, the larger they are.
+
+    A layer's output takes some times the memory of its input. At 224 x 224 pixels, a thousand photos would need many
+    times as much as a training step.
+    """
+    return max(FEWEST_ROWS, min(most, VALUES_AT_ONCE // values))
+
+
+def values_of(samples: Tensor, normalise: Normalise) -> int:
+    """How many numbers the network gets of one sample."""
+    return normalise(samples[:1]).numel() if len(samples) else 1
 
 
 def batch_bounds(count: int, size: int, drop_last: bool) -> list[tuple[int, int]]:

@@ -87,7 +87,8 @@ def _options(values: Values, prefix: str) -> Iterator[str]:
             yield from _options(value, f"{name}.")
             continue
         # `data_size` is `--data.size`: the command line has no section for what `--data` itself names.
-        section, own = ("data.", name[5:]) if name.startswith("data_") and name != "data_dir" else (prefix, name)
+        apart = name.startswith(("data_", "classes_")) and name != "data_dir"
+        section, own = (f"{name.partition('_')[0]}.", name.partition("_")[2]) if apart else (prefix, name)
         if isinstance(value, bool):
             yield f"--{section}{'' if value else 'no-'}{own.replace('_', '-')}"
         else:

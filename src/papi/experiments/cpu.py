@@ -8,17 +8,22 @@ Feature tables (`real-world`) use the network `mlp` and have a comparison of the
 from dataclasses import replace
 
 from papi.experiments import paper, realworld
-from papi.experiments.paper import CC, CEILING, DPLL, METHODS, PAPI, PICO, PRODEN
+from papi.experiments.after import AFTER
+from papi.experiments.paper import CC, CEILING, DPLL, METHODS, PAPI, PICO, PRODEN, RC
 from papi.experiments.suites import Entry, Figure, Suite, Table, Task
 
 EPOCHS = 12
 BUDGET = 120  # encoder units for each image: PaPi's 12 epochs
 IMAGES = 10_000
 
-ALL = (CEILING, *METHODS)
+ALL = (CEILING, *METHODS, *AFTER)
 TWO_PASSES = Entry("PaPi, two passes", "papi", ("passes=two",))
 ONE_PASS = Entry("PaPi, one pass", "papi", ("passes=one",))
 FORMS = (PAPI, TWO_PASSES, ONE_PASS)
+LISTENING = tuple(
+    Entry(f"{entry.label}, set_prior=auto", entry.method, (*entry.options, "set_prior=auto"))
+    for entry in (ONE_PASS, TWO_PASSES, PRODEN, RC, DPLL, PICO)
+)
 DOUBTING = Entry("PaPi, two passes, noise_tolerance=auto", "papi", ("passes=two", "noise_tolerance=auto"))
 
 
@@ -33,11 +38,19 @@ def part(data: str, label: str, rate: float) -> Task:
 
 
 INSTANCE = Task("fashion-mini", "fashion-mini", "instance-dependent", kind="instance-dependent")
+BY_LOOKS = Task(
+    "fashion-mini", "fashion-mini", "instance-dependent, paper's rule", kind="instance-dependent", rule="paper"
+)
+BY_CLASS = tuple(
+    Task("fashion-mini", "fashion-mini", f"class-dependent, {name}", kind="class-dependent", matrix=name)
+    for name in ("01", "02", "03", "04", "pair")
+)
 NOISY = Task("fashion-mini", "fashion-mini", "q = 0.5, truth missing in 20 %", 0.5, kind="noisy")
 RATES = tuple(map(fashion, paper.FEW))
 HARD = (fashion(0.5), fashion(0.7))
 MANY = (part("cifar100", "CIFAR-100", 0.05), part("cifar100", "CIFAR-100", 0.1), part("cifar100-h", "CIFAR-100-H", 0.5))
 CIFAR10, SVHN = part("cifar10", "CIFAR-10", 0.5), part("svhn", "SVHN", 0.5)
+EVERYWHERE = (*RATES, INSTANCE, BY_LOOKS, *BY_CLASS, CIFAR10, SVHN, *MANY)
 BATCHES = tuple(
     Task("fashion-mini", "fashion-mini, q = 0.5", f"batch {size}", batch_size=size) for size in (32, 64, 128, 256)
 )
@@ -55,9 +68,11 @@ def _curves(entries: tuple[Entry, ...]) -> Table:
     return Table("equal epochs", entries, HARD, epochs=EPOCHS)
 
 
-_ONCE = Table("1× budget", (CEILING, *FORMS, PRODEN, DPLL, CC, PICO), (*RATES, INSTANCE), units=BUDGET)
-_TIMED = replace(_ONCE, tasks=(*HARD, INSTANCE))  # what was timed on one kind of processor
+_STRONGEST = (CEILING, *FORMS, PRODEN, DPLL, CC, PICO)  # of the paper's methods
+_ONCE = Table("1× budget", (*_STRONGEST, *AFTER), (*RATES, INSTANCE), units=BUDGET)
+_TIMED = replace(_ONCE, entries=_STRONGEST, tasks=(*HARD, INSTANCE))  # what was timed on one kind of processor
 _THRICE = Table("3× budget", (*FORMS, PRODEN), (HARD[1],), (0, 1), units=3 * BUDGET)
+_CONVERGING = (PAPI, TWO_PASSES, LISTENING[0], PRODEN, CC, PICO)
 
 SUITES = (
     Suite("uniform", "Uniform candidate labels", both(ALL, RATES)),
@@ -101,6 +116,15 @@ SUITES = (
         (
             Figure("compute", "Accuracy against compute", "accuracy_by_compute", _TIMED),
             Figure("compute-3x", "Accuracy against compute, three times the budget", "accuracy_by_compute", _THRICE),
+        ),
+    ),
+    Suite(
+        "forms",
+        "All forms of PaPi on all tasks at a fixed price",
+        (
+            Table("1× budget", (CEILING, *FORMS, LISTENING[0], PRODEN, RC, DPLL, CC, PICO), EVERYWHERE, units=BUDGET),
+            Table("1× budget, sets have a say everywhere", LISTENING, EVERYWHERE, units=BUDGET),
+            Table("10× budget", _CONVERGING, (HARD[1], INSTANCE), (0,), units=10 * BUDGET),
         ),
     ),
     Suite(

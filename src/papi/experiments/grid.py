@@ -34,6 +34,7 @@ class Cell:
     """A run that is to be trained."""
 
     key: str
+    data: str  # the name of a dataset, or a path
     folder: Path
     arguments: tuple[str, ...]  # of `papi train`
     threads: int
@@ -63,7 +64,7 @@ def make_cells(configs: Iterable[RunConfig], out: Path, threads: int) -> list[Ce
         if key not in found:
             folder = out.resolve() / cells.folder_name(config)
             epochs = cells.settings_of(config).epochs
-            found[key] = Cell(key, folder, tuple(cells.arguments(config)), threads, epochs, work(config))
+            found[key] = Cell(key, config.data, folder, tuple(cells.arguments(config)), threads, epochs, work(config))
     return list(found.values())
 
 
@@ -99,7 +100,8 @@ class Processes:
 
     def _run(self, cell: Cell, lock: int) -> tuple[int, str]:
         """The exit code of the process, and what it wrote to its error output."""
-        options = ["--threads", str(cell.threads), "--out", str(cell.folder)]
+        # A cell has its own options alone, whatever file lies in this folder.
+        options = ["--threads", str(cell.threads), "--out", str(cell.folder), "--options-file", "none"]
         with subprocess.Popen(  # our own program, and no shell  # nosec B603
             [sys.executable, "-m", "papi", "train", *cell.arguments, *options],
             stdout=subprocess.DEVNULL,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def _by_papi_train(command: Sequence[str]) -> bool:
 
 
 def _date(file: Path) -> str:
-    return datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date().isoformat()
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
 
 
 def _rounded(value: float | None) -> float | None:

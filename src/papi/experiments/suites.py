@@ -38,6 +38,8 @@ class Task:
     limit: int | None = None
     batch_size: int | None = None
     annotator: str = "small"
+    rule: Literal["released", "paper"] = "released"  # of instance-dependent sets
+    matrix: str | None = None  # of class-dependent sets
 
     @property
     def same_images(self) -> str:
@@ -53,7 +55,9 @@ class Task:
         """A ceiling sees no candidates: one run of it serves all tasks on the same images."""
         if entry.ceiling:
             return CandidatesConfig()
-        return CandidatesConfig(flip_rate=self.flip_rate, kind=self.kind, annotator=self.annotator)
+        return CandidatesConfig(
+            flip_rate=self.flip_rate, kind=self.kind, annotator=self.annotator, rule=self.rule, matrix=self.matrix
+        )
 
 
 class Published(NamedTuple):

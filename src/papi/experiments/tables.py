@@ -84,9 +84,9 @@ def column(table: Table, task: Task, results: Results) -> Column:
 
 
 def ranking(found: Column) -> list[Entry]:
-    """Entries without ceilings, best first; empty until each of them has a run."""
-    rivals = [entry for entry in found if not entry.ceiling]
-    return sorted(rivals, key=lambda entry: -found[entry].mean) if all(found[each].runs for each in rivals) else []
+    """Entries best first, without ceilings. One that has fewer runs than others takes no part: luck could decide."""
+    rivals = {entry: len(each.runs) for entry, each in found.items() if each.runs and not entry.ceiling}
+    return sorted((entry for entry in rivals if rivals[entry] == max(rivals.values())), key=lambda e: -found[e].mean)
 
 
 def overviews(table: Table, results: Results) -> list[Sheet]:

@@ -9,7 +9,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import asdict
+from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -24,47 +24,78 @@ from papi.errors import UserError
 from papi.files.durable import output_file
 from papi.inference import Model, load
 from papi.networks import NETWORKS
-from papi.networks.build import arranged
+from papi.networks.network import arranged
 from papi.networks.registry import explained
 from papi.randomness import draws
 from papi.runs.model import model_bytes
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # what answers may differ by
+ENCODER_TOLERANCE = 1e-3  # with a pretrained encoder, which has many more layers
 CHECKED = (1, 2, 7, 64)  # sizes of the batches that are compared
 METADATA = "papi"  # under this name a file holds the model's card as JSON: class names, shape, mean and spread
 
 Answer = Callable[[np.ndarray], np.ndarray]
 
 
-class Whole(nn.Module):
-    """Images `(B, C, H, W) uint8` or features `(B, d) float32` to probabilities `(B, K)`."""
+class Standardised(nn.Module):
+    """Pixels `(B, C, H, W) uint8` or features `(B, d)` with mean 0 and spread 1."""
 
     scale: Tensor
     shift: Tensor
 
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], *, pixels: bool) -> None:
+        super().__init__()
+        centre, spread = torch.tensor(mean, dtype=torch.float64), torch.tensor(std, dtype=torch.float64)
+        scale, shift = 1 / spread, -centre / spread
+        if pixels:
+            scale, shift = (scale / 255)[:, None, None], shift[:, None, None]
+        self.register_buffer("scale", scale.float())
+        self.register_buffer("shift", shift.float())
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """The same shape, in float32."""
+        return samples.float() * self.scale + self.shift
+
+
+class Whole(nn.Module):
+    """Images `(B, C, H, W) uint8` or features `(B, d) float32` to probabilities `(B, K)`, with all that is between."""
+
     def __init__(self, model: Model) -> None:
         super().__init__()
         card = model.card
-        mean, std = torch.tensor(card.mean, dtype=torch.float64), torch.tensor(card.std, dtype=torch.float64)
-        scale, shift = 1 / std, -mean / std
-        if len(card.shape) == 3:
-            scale, shift = (scale / 255)[:, None, None], shift[:, None, None]
-        self.network = _plain_copy(model)
+        self.encoder: nn.Module = nn.Identity()
+        if model.encoder is not None and model.preparation is not None:
+            prepared = Standardised(model.preparation.mean, model.preparation.std, pixels=True)
+            self.encoder = nn.Sequential(prepared, _plain_copy(model.encoder))
+        self.standardised = Standardised(card.mean, card.std, pixels=len(card.shape) == 3)
+        self.network = _plain_copy(model.network)
         self.temperature = card.temperature
-        self.register_buffer("scale", scale.float())
-        self.register_buffer("shift", shift.float())
         self.eval()
 
     def forward(self, samples: Tensor) -> Tensor:
         """Probabilities of raw samples."""
-        logits: Tensor = self.network(samples.float() * self.scale + self.shift).logits
+        logits: Tensor = self.network(self.standardised(self.encoder(samples))).logits
         return (logits / self.temperature).softmax(1)
 
 
-def _plain_copy(model: Model) -> nn.Module:
-    """The network on the CPU in the plain memory layout, which every format understands."""
-    network = copy.deepcopy(model.network).cpu().eval().requires_grad_(False)
-    return arranged(network, torch.contiguous_format)
+def _plain_copy(module: nn.Module) -> nn.Module:
+    """A module on the CPU in the plain memory layout, which every format understands."""
+    return arranged(copy.deepcopy(module).cpu().eval().requires_grad_(False), torch.contiguous_format)
+
+
+def preprocessing(model: Model) -> str | None:
+    """What a program must do to a photo before it hands it to an exported model; None where images have their size.
+
+    `papi.load(run).prepare(photos)` does the same.
+    """
+    how = model.preparation
+    if how is None:
+        return None
+    return (
+        f"turn the photo upright and into RGB, resize it with Pillow's {how.interpolation} filter (reducing_gap=3) so "
+        f"that its shorter side has {how.kept} pixels, cut the square of {how.size} pixels out of its middle, and "
+        f"give it as uint8 (3, {how.size}, {how.size})"
+    )
 
 
 class _Format(NamedTuple):
@@ -81,7 +112,7 @@ def export(model: Model, kind: str, file: Path, *, inputs: Iterable[Path] = (), 
     _require_packages(kind)
     with output_file(file, inputs=inputs, within=within, pipes=False) as half:
         difference = _written(model, kind, half)
-        if not difference <= TOLERANCE:
+        if not difference <= (TOLERANCE if model.encoder is None else ENCODER_TOLERANCE):
             raise UserError(
                 f"as {kind} this model gives other probabilities, by up to {difference:.2g}: nothing was written. "
                 "Use another --format."
@@ -108,7 +139,7 @@ def _written(model: Model, kind: str, file: Path) -> float:
 
 def input_name(model: Model) -> str:
     """What an exported model calls its input."""
-    return "features" if len(model.card.shape) == 1 else "images"
+    return "features" if len(model.shape) == 1 else "images"
 
 
 def _largest_difference(model: Model, answer: Answer) -> float:
@@ -116,7 +147,7 @@ def _largest_difference(model: Model, answer: Answer) -> float:
     generator = draws(0, "export check")
     worst = 0.0
     for count in CHECKED:
-        shape = (count, *model.card.shape)
+        shape = (count, *model.shape)
         if len(shape) == 4:
             samples = generator.integers(0, 256, shape, np.uint8)
         else:
@@ -131,12 +162,13 @@ def _largest_difference(model: Model, answer: Answer) -> float:
 
 def _example(model: Model) -> Tensor:
     """Two samples: with one, the size of the batch would be taken for fixed."""
-    kind = torch.float32 if len(model.card.shape) == 1 else torch.uint8
-    return torch.zeros(2, *model.card.shape, dtype=kind)
+    kind = torch.float32 if len(model.shape) == 1 else torch.uint8
+    return torch.zeros(2, *model.shape, dtype=kind)
 
 
 def _card(model: Model) -> str:
-    return json.dumps(asdict(model.card))
+    told = preprocessing(model)
+    return json.dumps(model.card.to_json() | ({} if told is None else {"preprocessing": told}))
 
 
 def _write_onnx(model: Model, file: Path) -> None:
@@ -196,11 +228,17 @@ def _asking(module: Callable[[Tensor], Tensor]) -> Answer:
 
 
 def _write_safetensors(model: Model, file: Path) -> None:
-    file.write_bytes(model_bytes(model.network, model.card))
+    card = model.card
+    if card.encoder is not None:  # whoever gets the file may not have the library's weights
+        card = replace(card, encoder=replace(card.encoder, stored=True))
+    file.write_bytes(model_bytes(model.network, card, model.encoder))
 
 
 def _read_safetensors(model: Model, file: Path) -> Answer:
     """By name, as others will read it; a network from outside is at hand already, wherever its code lies."""
+    if model.card.encoder is not None:
+        tuned = model.network.encoder if model.encoder is None else model.encoder
+        return load(file, network=tuned).predict_proba
     network = None if model.card.network in NETWORKS else model.network.encoder
     return load(file, network=network).predict_proba
 

@@ -69,15 +69,15 @@ def _config(model: Model) -> dict[str, object]:
     """What programs read before they load weights; the hub counts downloads of this file."""
     card = model.card
     names = dict(enumerate(card.class_names))
-    sides = ("num_channels", "height", "width") if len(card.shape) == 3 else ("num_features",)
+    sides = ("num_channels", "height", "width") if len(model.shape) == 3 else ("num_features",)
     return {
         "library_name": "papi-pll",
         "library_version": __version__,
         "model_type": "papi",
-        "architectures": [card.network],
-        **dict(zip(sides, card.shape, strict=True)),
-        "mean": card.mean,
-        "std": card.std,
+        "architectures": [card.network if card.encoder is None else card.encoder.reference],
+        **dict(zip(sides, model.shape, strict=True)),
+        "mean": card.mean if model.preparation is None else model.preparation.mean,
+        "std": card.std if model.preparation is None else model.preparation.std,
         "num_labels": len(names),
         "id2label": names,
         "label2id": {label: k for k, label in names.items()},
@@ -115,7 +115,7 @@ def _front_matter(model: Model, name: str, summary: Summary | None) -> str:
 
 
 def _card(model: Model, kind: str, name: str, record: Record | None, summary: Summary | None) -> str:
-    samples, shape = input_name(model), " x ".join(map(str, model.card.shape))
+    samples, shape = input_name(model), " x ".join(map(str, model.shape))
     kinds = "uint8 images (channels x height x width)" if samples == "images" else "float32 features"
     sections = [
         f"# {_plain(name)}",
@@ -138,7 +138,7 @@ def _card(model: Model, kind: str, name: str, record: Record | None, summary: Su
 
 
 def _usage(model: Model, kind: str) -> str:
-    shape = ", ".join(map(str, (1, *model.card.shape)))
+    shape = ", ".join(map(str, (1, *model.shape)))
     dtype = "uint8" if input_name(model) == "images" else "float32"
     made = f'import numpy as np\n\nsamples = np.zeros(({shape}), "{dtype}")  # yours'
     ours = 'import papi  # pip install papi-pll\n\nprint(papi.load("model.safetensors").predict(samples))'

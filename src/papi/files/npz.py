@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from papi.files.reading import memory_bytes, opened, reason
+from papi.files.reading import memory_bytes, opened, plain_file, reason
 
 _ENCRYPTED = 1  # the bit of a member of an archive that says so
 
@@ -35,6 +35,17 @@ def read_npy(path: Path, inside: Path | None = None) -> np.ndarray:
         size = stream.seek(0, 2)
         stream.seek(0)
         return _read_array(stream, size, "the array")
+
+
+def map_npy(path: Path) -> np.memmap:
+    """The array of an .npy file as it lies on disk, of any size, with the same errors.
+
+    It is copied on write, because torch wants writable memory; nothing is ever written back.
+    """
+    file = plain_file(path, most=2**63)
+    with _damage():
+        found: np.memmap = npy.open_memmap(file, mode="c")
+    return found
 
 
 @contextmanager

@@ -2,6 +2,9 @@
 
 import sys
 
+# Libraries that build an encoder from a name in a table of theirs: such a name leads to no other code.
+LIBRARIES = ("timm:", "hf:", "torchvision:")
+
 
 def needs_import(name: str) -> bool:
     """Whether `package.module:object` leads outside the package, to a module that this process has not imported yet.
@@ -11,7 +14,7 @@ def needs_import(name: str) -> bool:
     """
     module, colon, attribute = name.partition(":")
     package = module.partition(".")[0]
-    if not colon:
+    if not colon or name.startswith(LIBRARIES):
         return False
     if module not in sys.modules or package in {"__main__", *sys.stdlib_module_names}:
         return True

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from papi.methods.config import MethodConfig
 from papi.methods.packed import Candidates, PackedSets
-from papi.methods.state import Confidence, Prototypes
+from papi.methods.prior import Prior
+from papi.methods.state import AveragedNetwork, Confidence, Prototypes
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 
@@ -39,15 +40,41 @@ class Method(nn.Module):
             self.candidates = candidates
         else:
             self.register_buffer("candidates", candidates, persistent=False)
+        self.prior = Prior()
+        self.averaged: AveragedNetwork[Network] | None = None
         self.confidence: Confidence | None = None
         self.prototypes: Prototypes | None = None
+
+    @property
+    def result(self) -> Network:
+        """The network to measure and to keep: the averaged one where weights are averaged."""
+        return self.network if self.averaged is None else self.averaged.value
+
+    def give_prior(self, shares: Tensor, strength: str) -> None:
+        """Know how likely each candidate is, `(N, K)`, and how far to trust that; confidence starts from it."""
+        self.prior.give(self.candidates, shares, strength)
+        known = self.prior.shares(slice(None), self.candidates[:])
+        if known is not None and self.confidence is not None:
+            self.confidence.start_from(known)
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         """What needs a look at all samples before an epoch: `batches()` passes over them, untouched and in order.
 
         True announces a new phase: the optimizer then starts without momentum.
         """
+        self.prior.estimate()
         return False
+
+    def admit(self, batch: Batch, logits: Tensor, progress: Progress) -> Tensor:
+        """What each label of a batch counts in a guess from these logits, `(B, K)`, for `candidate_softmax`.
+
+        That is the mask of the candidates, unless something is known that makes some of them likelier than others.
+        """
+        return self.prior.weigh(batch, logits, batch.candidates, progress)
+
+    def logs(self, progress: Progress) -> dict[str, Tensor]:
+        """What a row of the log says about how sets are read, besides the terms of the loss."""
+        return self.prior.logs(progress)
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         """Forward pass, update of the state and loss, in the method's own order."""

@@ -30,6 +30,11 @@ class CCConfig(OneViewConfig):
     def packs_sets(self) -> bool:
         return True
 
+    @property
+    def learns_from_full_sets(self) -> bool:
+        """All probabilities together are one, whatever the network says."""
+        return False
+
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
         """250 epochs of Adam at a constant rate, without augmentation."""
@@ -47,4 +52,6 @@ class CC(OneView):
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
-        return StepOutput(candidate_likelihood_loss(logits, batch.candidates), logits)
+        # A prior turns it into the likelihood of the set and of what else is known: -log Σ_{j in Y} w_j softmax(f)_j.
+        loss = candidate_likelihood_loss(logits, self.admit(batch, logits, progress))
+        return StepOutput(loss, logits, logs=self.logs(progress))

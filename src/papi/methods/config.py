@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from papi.config import CandidateKind, Optimizer, Schedule, Values
+from papi.config import CandidateKind, Decay, Optimizer, Schedule, Values
 
 QUICK_EPOCHS = 12
 
@@ -40,6 +40,8 @@ class Release:
     drop_last: bool
     batch_size: int = 256
     optimizer: Optimizer = "sgd"
+    decay: Decay = "all"
+    clip_norm: float = 0.0  # largest norm of a gradient; 0 is any
     options: Values = field(default_factory=dict)  # settings of the method that are not its defaults
 
 
@@ -68,8 +70,19 @@ class MethodConfig:
         return False
 
     @property
+    def learns_from_full_sets(self) -> bool:
+        """Whether samples that may be of any class teach it something."""
+        return True
+
+    @property
     def needs_shape(self) -> bool:
         """Whether the constructor gets `shape=`, that of one sample: `(C, H, W)` or `(d,)`."""
+        return False
+
+    @property
+    def needs_scale(self) -> bool:
+        """Whether the constructor gets `scale=`, what samples are divided by for the network: a number for each channel
+        `(C,)` or column `(d,)`."""
         return False
 
     @property
@@ -85,6 +98,11 @@ class MethodConfig:
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
         """What a quick run of so many epochs sets instead of the defaults; what a person has given comes on top."""
+        return {}
+
+    @classmethod
+    def frozen(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """What a quick run on features of a frozen encoder sets besides, or in place of `quick`."""
         return {}
 
     @classmethod

@@ -10,7 +10,7 @@ Symbols: q target (the rectified answer), z query, k key, m teacher momentum, τ
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ from papi.methods.losses import (
 )
 from papi.methods.options import require_not_negative, require_positive, require_share
 from papi.methods.packed import Candidates
+from papi.methods.ranges import Among, Between
 from papi.methods.state import FeatureQueue, MomentumCopy
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
@@ -44,16 +45,16 @@ class DIRKConfig(MethodConfig):
 
     refinement_weight: float = 0.0
     """Weight of the contrastive loss: 0 is DIRK, 1 is DIRK-REF, which takes twice as many passes."""
-    certain: Literal["one-hot", "rectified"] = "one-hot"
+    certain: Annotated[Literal["one-hot", "rectified"], Among(("one-hot", "rectified"))] = "one-hot"
     """Target of an image with a single candidate: the label itself, or the rectified answer as in the release, which
     gives at most half to the label."""
-    teacher_momentum: float = 0.99
-    """How much of the teacher's weights each step keeps. With fewer than 20 steps an epoch, 0.9 is better."""
+    teacher_momentum: Annotated[float, Between(0.8, 0.999)] = 0.99
+    """How much of the teacher's weights each step keeps. In short runs 0.9 is better."""
     warmup_epochs: float = 1.0
     """DIRK-REF: epochs in which a key is the only positive of its query."""
-    temperature: float = 0.07
+    temperature: Annotated[float, Between(0.03, 0.3, log=True)] = 0.07
     """DIRK-REF: divides similarities of features; lower is sharper."""
-    belief_temperature: float = 0.4
+    belief_temperature: Annotated[float, Between(0.1, 1.0, log=True)] = 0.4
     """DIRK-REF: divides similarities of distributions; lower favours the most similar ones."""
     queue: int = 4096
     """DIRK-REF: how many earlier keys the contrastive loss compares with."""
@@ -86,8 +87,11 @@ class DIRKConfig(MethodConfig):
 
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, object]) -> Values:
-        """DIRK-REF: a queue that spans much of the data holds keys of a network that has changed since."""
-        return {"queue": 1024} if given.get("refinement_weight") else {}
+        """A teacher that lags by a hundred steps teaches what the network has long outgrown in a few thousand.
+
+        DIRK-REF: a queue that spans much of the data holds keys of a network that has changed since.
+        """
+        return {"teacher_momentum": 0.9} | ({"queue": 1024} if given.get("refinement_weight") else {})
 
     @classmethod
     def released(
@@ -117,15 +121,19 @@ class DIRK(Method):
         with torch.no_grad():
             self.teacher.average(self.network, self.config.teacher_momentum)
             key = self.project(self.teacher.value, batch.views[1]) if self.queue is not None else None
-            target = self.target(self.teacher.value(batch.views[0]).logits, batch.candidates)
+            answer = self.teacher.value(batch.views[0]).logits
+            # A prior shifts the teacher's answer between the candidates; the labels outside are left as they are.
+            shift = torch.where(batch.candidates, self.admit(batch, answer, progress), 1.0).log()
+            target = self.target(answer + shift, batch.candidates)
         query = self.project(self.network, batch.views[2]) if self.queue is not None else None
         logits = self.network(batch.views[0]).logits
         classification = soft_cross_entropy(logits, target)
         if query is None or key is None:
-            return StepOutput(classification, logits)
+            return StepOutput(classification, logits, logs=self.logs(progress))
         contrastive = self.contrast(query, key, target, batch, progress)
         logs = {"loss_classification": classification, "loss_contrastive": contrastive}
-        return StepOutput(classification + self.config.refinement_weight * contrastive, logits, logs=logs)
+        loss = classification + self.config.refinement_weight * contrastive
+        return StepOutput(loss, logits, logs=logs | self.logs(progress))
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """What the network learns `(B, K)`, from the teacher's logits."""

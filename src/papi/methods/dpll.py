@@ -9,17 +9,18 @@ Symbols: p confidence (the shared opinion), λ(t) consistency weight, S candidat
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
 
 from papi.config import CandidateKind, Values
 from papi.methods.config import Passes, Release, six_digits
+from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import candidate_softmax, kl_divergence, non_candidate_loss, wide
-from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.options import require_not_negative
 from papi.methods.packed import uniform_confidence
+from papi.methods.ranges import Among, Between
 from papi.methods.schedules import ramp
 from papi.methods.state import Confidence
 from papi.networks import Network
@@ -29,16 +30,16 @@ _COMPOSITIONS = {"2SW": ("weak", "strong", "strong"), "3S": ("strong",) * 3, "3W
 
 
 @dataclass(frozen=True)
-class DPLLConfig(TolerantConfig):
+class DPLLConfig(ListeningConfig):
     """The defaults are those of the released code.
 
     The release computes log(1.0000001 - p), which stops at -15.9, has no gradient there, and is infinite in half
     precision; here log(1 - p) is exact for logits of any size.
     """
 
-    views: Literal["2SW", "3S", "3W"] = "2SW"
+    views: Annotated[Literal["2SW", "3S", "3W"], Among(("2SW", "3W"))] = "2SW"
     """Which views: weak and two strong ones, three strong, three weak. Non-candidates are pushed down on the first."""
-    consistency_weight: float = 1.0
+    consistency_weight: Annotated[float, Between(0.1, 10.0, log=True)] = 1.0
     """Weight λ of the pull towards the shared opinion after its ramp."""
     ramp_epochs: float = 100.0
     """Epochs over which that pull comes in; it is off in the first."""
@@ -67,7 +68,7 @@ class DPLLConfig(TolerantConfig):
         return Release(200, 0.1, 1e-4, "multistep", drop_last=False, batch_size=64)
 
 
-class DPLL(Tolerant):
+class DPLL(Listening):
     """Pushes non-candidates down, and pulls all views towards one opinion."""
 
     Config = DPLLConfig
@@ -86,10 +87,12 @@ class DPLL(Tolerant):
         target = self.confidence[batch.index]
         consistency = torch.stack([kl_divergence(target, each) for each in logits]).sum()
         mean = torch.stack([wide(each) for each in logits]).mean(0)
-        candidates = self.tolerance.admit(batch, mean, progress)
-        exclusion = non_candidate_loss(logits[0], candidates)
+        tolerated = self.tolerance.admit(batch, mean, progress)
+        exclusion = non_candidate_loss(logits[0], tolerated)  # an unlikely candidate is still no label outside
         weight = self.config.consistency_weight * ramp(progress.epoch, self.config.ramp_epochs)
         # The normalised geometric mean of softmaxes is the softmax of the mean logits. Used from the next epoch on.
-        self.confidence.replace(batch.index, candidate_softmax(mean, candidates))
+        self.confidence.replace(
+            batch.index, candidate_softmax(mean, self.prior.weigh(batch, mean, tolerated, progress))
+        )
         logs = {"loss_consistency": consistency, "loss_exclusion": exclusion}
-        return StepOutput(weight * consistency + exclusion, logits[0], logs=logs | self.tolerance.logs(progress))
+        return StepOutput(weight * consistency + exclusion, logits[0], logs=logs | self.logs(progress))

@@ -9,7 +9,7 @@ Symbols: t target, S candidates, p̄ mean prediction of the batch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
@@ -26,6 +26,7 @@ from papi.methods.losses import (
 )
 from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.options import require_not_negative
+from papi.methods.ranges import Among, Between
 from papi.types import Batch, Progress, StepOutput
 
 
@@ -37,10 +38,10 @@ class EMConfig(TolerantConfig):
     Here every view is a batch of its own, and the balance is that of the whole batch.
     """
 
-    set_loss: Literal["complement", "likelihood"] = "complement"
+    set_loss: Annotated[Literal["complement", "likelihood"], Among(("complement", "likelihood"))] = "complement"
     """How labels outside the set are pushed down: `complement`, as released, takes -log(1 - p) for each of them;
     `likelihood` takes -log of the total probability of the candidates."""
-    balance_weight: float = 0.1
+    balance_weight: Annotated[float, Between(0.0, 0.5)] = 0.1
     """Weight of keeping the mean prediction of a batch close to uniform. Take 0 where classes are not equally frequent,
     or where a batch has fewer rows than there are classes."""
 
@@ -62,7 +63,7 @@ class EMConfig(TolerantConfig):
     ) -> Release:
         """200 epochs in small batches; the rate drops twice, or follows a cosine on Fashion-MNIST."""
         schedule: Literal["cosine", "multistep"] = "cosine" if dataset == "fashion-mnist" else "multistep"
-        return Release(200, 0.1, 1e-4, schedule, drop_last=True, batch_size=64)
+        return Release(200, 0.1, 1e-4, schedule, drop_last=True, batch_size=64, decay="matrices", clip_norm=1.0)
 
 
 class EM(Tolerant):
@@ -76,13 +77,17 @@ class EM(Tolerant):
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = [self.network(view).logits for view in batch.views]  # one by one: batch-norm sees each view alone
-        candidates = self.tolerance.admit(batch, logits[0], progress)
-        target = candidate_softmax(logits[0].detach(), candidates)
+        tolerated = self.tolerance.admit(batch, logits[0], progress)
+        weighed = self.prior.weigh(batch, logits[0], tolerated, progress)
+        target = candidate_softmax(logits[0].detach(), weighed)
         classification = torch.stack([soft_cross_entropy(each, target) for each in logits]).mean()
-        outside = non_candidate_loss if self.config.set_loss == "complement" else candidate_likelihood_loss
-        exclusion = outside(logits[0], candidates)
+        # An unlikely candidate is still no label outside, but adds less to the likelihood of what is known.
+        complement = self.config.set_loss == "complement"
+        exclusion = (
+            non_candidate_loss(logits[0], tolerated) if complement else candidate_likelihood_loss(logits[0], weighed)
+        )
         # Of the whole batch in every process. Each counts it by its share of the rows, so that it counts once.
         balance = balance_loss(distributed.gather_rows(wide(logits[0]).softmax(1)))
         loss = classification + exclusion + self.config.balance_weight * balance
         logs = {"loss_classification": classification, "loss_exclusion": exclusion, "loss_balance": balance}
-        return StepOutput(loss, logits[0], logs=logs | self.tolerance.logs(progress))
+        return StepOutput(loss, logits[0], logs=logs | self.logs(progress))

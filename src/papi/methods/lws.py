@@ -9,7 +9,7 @@ Symbols: w weights, g logits, ψ the binary loss (sigmoid or cross-entropy), β 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,10 +20,12 @@ from papi.methods.config import Passes, Release
 from papi.methods.losses import candidate_softmax, leveraged_cross_entropy, leveraged_sigmoid
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.options import require_not_negative
+from papi.methods.ranges import Among, Between
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 
 T = TypeVar("T")
+_LARGEST_RATE = 0.5  # that its commands know
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,9 @@ class LWSConfig(OneViewConfig):
     and sums; here both are the plain functions, in a form that stays finite.
     """
 
-    loss: Literal["sigmoid", "cross-entropy"] = "sigmoid"
+    loss: Annotated[Literal["sigmoid", "cross-entropy"], Among(("sigmoid", "cross-entropy"))] = "sigmoid"
     """The binary loss ψ: `sigmoid` is bounded, `cross-entropy` the paper's alternative."""
-    beta: float = 1.0
+    beta: Annotated[float, Between(0.0, 4.0)] = 1.0
     """Weight of the classes that are not candidates, 1 or 2 in the paper; 0 ignores them."""
 
     def __post_init__(self) -> None:
@@ -49,12 +51,19 @@ class LWSConfig(OneViewConfig):
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """250 epochs at a rate that halves every 50, without augmentation; β and the rate depend on loss and data."""
+        """250 epochs at a rate that halves every 50, without augmentation; β and the rate depend on loss and data.
+
+        It has no commands for instance-dependent sets, which know no flip rate: they get those for the largest sets.
+        """
+        rate = _LARGEST_RATE if kind == "instance-dependent" else flip_rate
         lr, decay, beta = 0.05, 1e-3, 1.0
         if given.get("loss") == "cross-entropy":
-            lr, decay, beta = 0.01, 0.01, _nearest({0.1: 1.0, 0.3: 2.0, 0.5: 1.0}, flip_rate)
+            if dataset == "fashion-mnist":
+                lr, beta = 0.1, _nearest({0.1: 2.0, 0.3: 1.0, 0.5: 2.0}, rate)
+            else:
+                lr, decay, beta = 0.01, 0.01, _nearest({0.1: 1.0, 0.3: 2.0, 0.5: 1.0}, rate)
         elif dataset == "fashion-mnist":
-            lr, beta = _nearest({0.1: (0.05, 2.0), 0.3: (0.1, 1.0), 0.5: (0.1, 1.0)}, flip_rate)
+            lr, beta = _nearest({0.1: (0.05, 2.0), 0.3: (0.1, 1.0), 0.5: (0.1, 1.0)}, rate)
         options = {"view": "plain", "beta": beta}
         return Release(250, lr, decay, "exponential", drop_last=False, options=options)
 
@@ -81,13 +90,15 @@ class LWS(OneView):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
         leveraged = leveraged_sigmoid if self.config.loss == "sigmoid" else leveraged_cross_entropy
-        return StepOutput(leveraged(logits, batch.candidates, self.weights[batch.index], self.config.beta), logits)
+        loss = leveraged(logits, batch.candidates, self.weights[batch.index], self.config.beta)
+        return StepOutput(loss, logits, logs=self.logs(progress))
 
     @torch.no_grad()
     def after_step(self, batch: Batch, progress: Progress) -> None:
         """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
         logits, inside = self.network(batch.views[0]).logits, batch.candidates
+        believed = candidate_softmax(logits, self.admit(batch, logits, progress))
         # Outside a full set there is nothing to weigh: its second softmax is undefined, and nowhere taken.
-        weights = torch.where(inside, candidate_softmax(logits, inside), candidate_softmax(logits, ~inside))
+        weights = torch.where(inside, believed, candidate_softmax(logits, ~inside))
         part = distributed.locate(len(batch.index))
         self.weights[part.gather(batch.index)] = part.gather(weights.to(self.weights.dtype))

@@ -9,7 +9,7 @@ Symbols: k neighbours, w weight of a neighbour, B ballot of a neighbour, V votes
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from papi.methods.losses import soft_cross_entropy, wide
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.options import require_not_negative, require_positive
 from papi.methods.packed import Candidates, uniform_confidence
+from papi.methods.ranges import Among, Between
 from papi.methods.state import Confidence, Neighbours
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
@@ -33,18 +34,19 @@ _SAME_PLACE = 1e-6  # a sum of distances below this: all neighbours lie where th
 class NeighbourVotesConfig(OneViewConfig):
     """The defaults are those of PL-KNN."""
 
-    k: int = 10
+    k: Annotated[int, Between(3, 50, log=True)] = 10
     """How many nearest samples vote. Larger sets of candidates need more."""
-    weights: Literal["distance", "uniform", "similarity"] = "distance"
+    weights: Annotated[Literal["distance", "uniform", "similarity"], Among(("distance", "uniform"))] = "distance"
     """What the vote of a neighbour counts: less the farther it is, always the same, or exp((cos - 1)/τ), which needs
     `space=unit`."""
-    ballot: Literal["whole", "shared"] = "whole"
+    ballot: Annotated[Literal["whole", "shared"], Among(("whole", "shared"))] = "whole"
     """A neighbour gives one vote to each of its candidates, or shares one vote among them."""
-    power: float = 1.0
+    power: Annotated[float, Between(1.0, 8.0, log=True)] = 1.0
     """Votes are raised to this power before they are normalised; higher makes the targets sharper."""
-    space: Literal["standard", "unit"] = "standard"
-    """Where neighbours are searched: among the samples as the network gets them, with columns or pixels standardised,
-    or among these rows scaled to length 1, so that angles count."""
+    space: Annotated[Literal["standard", "unit", "raw"], Among(("standard", "unit", "raw"))] = "standard"
+    """Where neighbours are searched: among the samples as the network gets them, with columns or pixels standardised;
+    among these rows scaled to length 1, so that angles count (`unit`); or among the samples as they came (`raw`), where
+    a column with large numbers counts for more."""
     temperature: float = 0.1
     """τ of `weights=similarity`; lower favours the most similar."""
     refresh_epochs: int = 0
@@ -61,6 +63,10 @@ class NeighbourVotesConfig(OneViewConfig):
     def packs_sets(self) -> bool:
         return True
 
+    @property
+    def needs_scale(self) -> bool:
+        return self.space == "raw"
+
 
 class NeighbourVotes(OneView):
     """Learns soft labels for which the nearest samples have voted."""
@@ -72,14 +78,18 @@ class NeighbourVotes(OneView):
     config: NeighbourVotesConfig
     confidence: Confidence
 
-    def __init__(self, network: Network, candidates: Candidates, config: NeighbourVotesConfig) -> None:
+    def __init__(
+        self, network: Network, candidates: Candidates, config: NeighbourVotesConfig, scale: Tensor | None = None
+    ) -> None:
         super().__init__(network, candidates, config)
         self.confidence = uniform_confidence(candidates)
+        self.scale = scale
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         """Let neighbours vote before the first epoch, and again every `refresh_epochs`, by the network's features."""
+        super().start_epoch(progress, batches)
         if progress.epoch == 0:
-            self.vote(torch.cat([batch.views[0].flatten(1) for batch in batches()]))
+            self.vote(torch.cat([self.rows(batch.views[0]) for batch in batches()]))
         elif self.config.refresh_epochs and progress.epoch % self.config.refresh_epochs == 0:
             self.network.eval()
             with torch.no_grad():
@@ -92,6 +102,14 @@ class NeighbourVotes(OneView):
         logits = self.network(batch.views[0]).logits
         return StepOutput(soft_cross_entropy(logits, self.confidence[batch.index]), logits)
 
+    def rows(self, samples: Tensor) -> Tensor:
+        """Samples as points of the space in which neighbours are searched, `(B, …)` to `(B, d)`."""
+        if self.scale is None:
+            return samples.flatten(1)
+        # Back to the numbers as they came, but for a shift, which leaves distances alone.
+        scale = self.scale.to(samples).view(-1, *[1] * (samples.ndim - 2))
+        return (samples * scale).flatten(1)
+
     @torch.no_grad()
     def vote(self, rows: Tensor) -> None:
         """Set the targets of all samples; `rows` are those of this process, which come in the order of the samples."""
@@ -103,7 +121,11 @@ class NeighbourVotes(OneView):
         for some in torch.split(torch.arange(samples, device=rows.device), max(1, _ENTRIES // width)):
             own = some[distributed.split(len(some)).own]  # processes share the work; `replace` brings it together
             votes = self.count(rows, own, neighbours.value[own])
-            self.confidence.replace(own, vote_shares(votes, self.candidates[own], self.config.power))
+            shares = vote_shares(votes, self.candidates[own], self.config.power)
+            known = self.prior.shares(own, self.candidates[own])
+            if known is not None:
+                shares = vote_shares(shares * known, self.candidates[own], power=1.0)
+            self.confidence.replace(own, shares)
 
     def count(self, rows: Tensor, index: Tensor, nearest: Tensor) -> Tensor:
         """The votes `(B, K)` for samples at `index` `(B,)` by their nearest `(B, k)`, for any label."""

@@ -129,7 +129,7 @@ def outside_weight(noise_rate: Tensor, candidates: Tensor) -> Tensor:
 
 
 class Tolerant(Method):
-    """A method whose candidates are `self.tolerance.admit(batch, logits, progress)`."""
+    """A method that can let labels outside the candidates into its guesses."""
 
     def __init__(self, network: Network, candidates: Candidates, config: TolerantConfig) -> None:
         super().__init__(network, candidates, config)
@@ -139,3 +139,11 @@ class Tolerant(Method):
         if isinstance(self.candidates, Tensor):  # packed sets are never doubted
             self.tolerance.estimate(self.candidates, progress)
         return super().start_epoch(progress, batches)
+
+    def admit(self, batch: Batch, logits: Tensor, progress: Progress) -> Tensor:
+        """What each label of a batch counts in a guess: with the prior inside the sets, and the tolerance outside."""
+        return self.prior.weigh(batch, logits, self.tolerance.admit(batch, logits, progress), progress)
+
+    def logs(self, progress: Progress) -> dict[str, Tensor]:
+        """What a row of the log says about how sets are read: also how far they are doubted."""
+        return self.tolerance.logs(progress) | super().logs(progress)

@@ -1,17 +1,18 @@
 """What the methods that learn from a single view of each image share: the choice of that view."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from papi.methods.base import Method
 from papi.methods.config import MethodConfig
+from papi.methods.ranges import Among
 
 
 @dataclass(frozen=True)
 class OneViewConfig(MethodConfig):
     """Settings of every method with one view."""
 
-    view: Literal["weak", "plain"] = "weak"
+    view: Annotated[Literal["weak", "plain"], Among(("weak", "plain"))] = "weak"
     """What it learns from: `weak` mirrors and shifts each image as PaPi does, so that a comparison is fair; `plain`
     leaves images untouched, as the releases of these methods do."""
 

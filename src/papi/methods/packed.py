@@ -85,11 +85,11 @@ class PackedConfidence(Confidence):
 
     entries: Tensor  # (E,) float32, in the order of `sets.columns`
 
-    def __init__(self, sets: PackedSets) -> None:
+    def __init__(self, sets: PackedSets, *, learned: bool = True) -> None:
         super().__init__()
         self.sets = sets
         sizes = sets.sizes()
-        self.register_buffer("entries", (1 / sizes.float()).repeat_interleave(sizes))
+        self.register_buffer("entries", (1 / sizes.float()).repeat_interleave(sizes), persistent=learned)
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         return self.sets.unfold(index, self.entries)
@@ -122,9 +122,14 @@ Candidates = Tensor | PackedSets
 """The candidate sets of all samples, `(N, K) bool`, in one of both forms."""
 
 
-def uniform_confidence(candidates: Candidates) -> Confidence:
-    """Every candidate of a sample is as likely as the others: what a method begins with, packed if the sets are."""
-    return PackedConfidence(candidates) if isinstance(candidates, PackedSets) else DenseConfidence(candidates)
+def uniform_confidence(candidates: Candidates, *, learned: bool = True) -> Confidence:
+    """Every candidate of a sample is as likely as the others: what a method begins with, packed if the sets are.
+
+    What is not `learned` but given with the data is not in checkpoints.
+    """
+    if isinstance(candidates, PackedSets):
+        return PackedConfidence(candidates, learned=learned)
+    return DenseConfidence(candidates, learned=learned)
 
 
 def worth_packing(candidates: Tensor) -> bool:

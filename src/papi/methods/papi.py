@@ -9,7 +9,7 @@ Symbols: λ confidence momentum, γ prototype momentum, φ share of a mixture, �
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,10 +17,11 @@ from torch import Tensor
 from papi import distributed
 from papi.config import CandidateKind, Values
 from papi.methods.config import QUICK_EPOCHS, Passes, Release, rows_for, six_digits
+from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
-from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.options import require_not_negative, require_positive, require_share
 from papi.methods.packed import uniform_confidence
+from papi.methods.ranges import Among, Between
 from papi.methods.schedules import linear, ramp
 from papi.methods.state import Confidence, Prototypes
 from papi.networks import Network, Output
@@ -45,6 +46,7 @@ class _Released(NamedTuple):
     weight_decay: float = 1e-3
 
 
+# The last row of each dataset is also that for instance-dependent sets, which know no flip rate.
 _RELEASED = {
     "fashion-mnist": [
         _Released(0.1, 1.0, 8.0, 0.05),
@@ -60,28 +62,28 @@ _RELEASED = {
 
 
 @dataclass(frozen=True)
-class PaPiConfig(TolerantConfig):
+class PaPiConfig(ListeningConfig):
     """The defaults are those of the released code for CIFAR-10."""
 
     passes: Literal["paper", "two", "one"] = "paper"
     """Encoder passes of a step. `paper`: both views clean, then both mixed (4 forwards, 3 backwards). `two`: the first
     view clean, the second mixed and aligned (2 and 2). `one`: the first view alone is classified and aligned (1 and 1);
     there is no mixup then."""
-    temperature: float = 0.3
+    temperature: Annotated[float, Between(0.1, 1.0, log=True)] = 0.3
     """Divides similarities to the prototypes; lower is sharper."""
-    mixup_alpha: float = 8.0
+    mixup_alpha: Annotated[float, Between(1.0, 16.0, log=True)] = 8.0
     """The share of a mixture is drawn from Beta(alpha, alpha)."""
     mixup: bool = True
     """Align mixtures of images; off is the paper's Variant 1, which aligns the images themselves."""
     alignment: bool = True
     """Train the prototypical classifier; off is the paper's Variant 2."""
-    views: Literal["SW", "SS", "WW"] = "SW"
+    views: Annotated[Literal["SW", "SS", "WW"], Among(("SW", "WW"))] = "SW"
     """Which views: weak and strong, strong twice, weak twice. The classifier learns from the first."""
-    confidence_momentum: tuple[float, float] = (0.95, 0.8)
+    confidence_momentum: Annotated[tuple[float, float], Between(0.0, 0.99)] = (0.95, 0.8)
     """How much of the old confidence an update keeps, at the start and at the end of the run."""
-    prototype_momentum: tuple[float, float] = (0.9, 0.5)
+    prototype_momentum: Annotated[tuple[float, float], Between(0.3, 0.99)] = (0.9, 0.5)
     """How much of a prototype each new feature keeps, at the start and at the end of the run."""
-    alignment_weight: float = 1.0
+    alignment_weight: Annotated[float, Between(0.1, 3.0, log=True)] = 1.0
     """Weight of the alignment loss after its ramp."""
     ramp_epochs: float = 10.0
     """Epochs over which the alignment loss comes in."""
@@ -138,18 +140,28 @@ class PaPiConfig(TolerantConfig):
         }
 
     @classmethod
+    def frozen(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """A linear classifier alone: alignment teaches an encoder, and this one is done.
+
+        What it says of features that do not change is steady from the start, so confidence follows it closely.
+        """
+        return {"alignment": False, "confidence_momentum": (0.2, 0.0)}
+
+    @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """The command of the release for the dataset and the nearest flip rate."""
-        row = min(rows_for(dataset, _RELEASED), key=lambda row: abs(row.flip_rate - flip_rate))
+        """The command of the release for the dataset and the nearest flip rate, or for instance-dependent sets."""
+        by_image = kind == "instance-dependent"
+        rows = rows_for(dataset, _RELEASED)
+        row = rows[-1] if by_image else min(rows, key=lambda row: abs(row.flip_rate - flip_rate))
         epochs = _RELEASED_EPOCHS
-        if kind == "instance-dependent" and dataset == "cifar100":
+        if by_image and dataset == "cifar100":
             row, epochs = _Released(0.0, 1.0, 5.0, 0.1), 200
         options = {"temperature": row.temperature, "mixup_alpha": row.mixup_alpha}
         batch_size = 64 if dataset == "mini-imagenet" else 256
         return Release(epochs, row.lr, row.weight_decay, "cosine", True, batch_size, options=options)
 
 
-class PaPi(Tolerant):
+class PaPi(Listening):
     """Two classifiers on one encoder: the linear one decides, the prototypical one is aligned with it."""
 
     Config = PaPiConfig
@@ -183,12 +195,12 @@ class PaPi(Tolerant):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
         first = self.network(batch.views[0])
-        candidates = self.tolerance.admit(batch, first.logits, progress)
+        candidates = self.admit(batch, first.logits, progress)
         guess = candidate_softmax(first.logits.detach(), candidates)
         if not self.config.alignment:
             self.confidence.average(batch.index, guess, confidence_momentum)
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
-            return StepOutput(loss, first.logits, logs=self.tolerance.logs(progress))
+            return StepOutput(loss, first.logits, logs=self.logs(progress))
 
         part = distributed.locate(len(batch.index))
         share, partner = self.draw_mixture(part, progress)
@@ -208,7 +220,7 @@ class PaPi(Tolerant):
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
-        return StepOutput(loss, first.logits, prototype_scores, logs | self.tolerance.logs(progress))
+        return StepOutput(loss, first.logits, prototype_scores, logs | self.logs(progress))
 
     def further_passes(
         self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool

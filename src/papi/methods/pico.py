@@ -10,7 +10,7 @@ momentum, γ prototype momentum, λ weight of the contrastive loss.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from torch.nn.functional import one_hot
 from papi import distributed
 from papi.config import CandidateKind, Values
 from papi.methods.config import Passes, Release, six_digits
+from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import (
     candidate_argmax,
     candidate_softmax,
@@ -26,9 +27,9 @@ from papi.methods.losses import (
     soft_cross_entropy,
     supervised_contrastive,
 )
-from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.options import require_not_negative, require_positive, require_share
 from papi.methods.packed import uniform_confidence
+from papi.methods.ranges import Between
 from papi.methods.schedules import linear
 from papi.methods.state import Confidence, FeatureQueue, MomentumCopy, Prototypes
 from papi.networks import Network
@@ -40,20 +41,20 @@ _MANY_CANDIDATES = 0.075  # flip rates of 0.1 and 0.2, not those of 0.01 and 0.0
 
 
 @dataclass(frozen=True)
-class PiCOConfig(TolerantConfig):
+class PiCOConfig(ListeningConfig):
     """The defaults are those of the released code for CIFAR-10."""
 
     warmup_epochs: float = 1.0
     """Epochs in which a key is the only positive of its query and confidence stays as it is."""
-    contrastive_weight: float = 0.5
+    contrastive_weight: Annotated[float, Between(0.1, 2.0, log=True)] = 0.5
     """Weight of the contrastive loss."""
-    temperature: float = 0.07
+    temperature: Annotated[float, Between(0.03, 0.3, log=True)] = 0.07
     """Divides similarities in the contrastive loss; lower is sharper."""
-    prototype_momentum: float = 0.99
+    prototype_momentum: Annotated[float, Between(0.8, 0.999)] = 0.99
     """How much of a prototype each new feature keeps."""
-    encoder_momentum: float = 0.999
+    encoder_momentum: Annotated[float, Between(0.9, 0.999)] = 0.999
     """How much of the key network's weights each step keeps."""
-    confidence_momentum: tuple[float, float] = (0.95, 0.8)
+    confidence_momentum: Annotated[tuple[float, float], Between(0.3, 0.99)] = (0.95, 0.8)
     """How much of the old confidence an update keeps, at the start and at the end of the run."""
     queue: int = 8192
     """How many earlier keys the contrastive loss compares with."""
@@ -106,12 +107,13 @@ class PiCOConfig(TolerantConfig):
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
         """800 epochs; PaPi's authors gave it a long warm-up where there are many classes and many candidates."""
-        many = dataset in ("cifar100", "mini-imagenet") and flip_rate > _MANY_CANDIDATES
+        large = kind == "instance-dependent" or flip_rate > _MANY_CANDIDATES  # those sets know no flip rate
+        many = large and dataset in ("cifar100", "mini-imagenet")
         options = {"warmup_epochs": 100.0 if many else 1.0}
         return Release(_RELEASED_EPOCHS, 0.01, 1e-3, "cosine", drop_last=True, options=options)
 
 
-class PiCO(Tolerant):
+class PiCO(Listening):
     """Prototypes of a contrastive space choose the candidate to believe in."""
 
     Config = PiCOConfig
@@ -135,7 +137,7 @@ class PiCO(Tolerant):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         features, logits = self.network(batch.views[0])
         query = self.network.project(features)
-        admitted = self.tolerance.admit(batch, logits, progress)
+        admitted = self.admit(batch, logits, progress)
         guess = candidate_argmax(logits.detach(), admitted)
         labels = guess if self.truth is None else self.truth[batch.index]
         scores = self.prototypes.scores(query.detach())  # before this step's update
@@ -162,7 +164,7 @@ class PiCO(Tolerant):
         classification = soft_cross_entropy(logits, self.confidence[batch.index])
         loss = classification + self.config.contrastive_weight * contrastive
         logs = {"loss_classification": classification, "loss_contrastive": contrastive}
-        return StepOutput(loss, logits, scores, logs | self.tolerance.logs(progress))
+        return StepOutput(loss, logits, scores, logs | self.logs(progress))
 
     @torch.no_grad()
     def embed_key(self, images: Tensor) -> Tensor:
@@ -177,8 +179,10 @@ class PiCO(Tolerant):
             return candidate_softmax(logits, admitted)
         choice = one_hot(candidate_argmax(logits, admitted), logits.shape[1])
         if self.config.guidance == "prototypes":
-            # Cosines are no log-probabilities to weigh: a label outside is let in where the classifier chose it.
-            choice = one_hot(candidate_argmax(scores, given | choice.bool()), logits.shape[1])
+            # Cosines are no log-probabilities to weigh: a label outside is let in where the classifier chose it. Inside
+            # the set a prior counts, on the scale of the contrastive loss: to it, a cosine over the temperature is one.
+            prior = self.config.temperature * torch.where(given, admitted, 1.0).log()
+            choice = one_hot(candidate_argmax(scores + prior, given | choice.bool()), logits.shape[1])
         return choice.to(scores.dtype)
 
     def confidence_momentum(self, progress: Progress) -> float:

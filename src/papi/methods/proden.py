@@ -15,8 +15,8 @@ from torch import Tensor
 
 from papi.config import CandidateKind
 from papi.methods.config import Release
+from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import candidate_softmax, soft_cross_entropy
-from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.packed import uniform_confidence
 from papi.methods.state import Confidence
@@ -25,7 +25,7 @@ from papi.types import Batch, Progress, StepOutput
 
 
 @dataclass(frozen=True)
-class PRODENConfig(TolerantConfig, OneViewConfig):
+class PRODENConfig(ListeningConfig, OneViewConfig):
     """No settings of its own.
 
     The release takes the labels with w > 0 for the candidates, so one whose probability once underflows is lost for
@@ -39,7 +39,7 @@ class PRODENConfig(TolerantConfig, OneViewConfig):
         return Release(500, lr, decay, "constant", drop_last=True, options={"view": "plain"})
 
 
-class PRODEN(Tolerant, OneView):
+class PRODEN(Listening, OneView):
     """Trains on what the classifier itself thought of each image one epoch ago."""
 
     Config = PRODENConfig
@@ -56,6 +56,6 @@ class PRODEN(Tolerant, OneView):
         logits = self.network(batch.views[0]).logits
         loss = soft_cross_entropy(logits, self.confidence[batch.index])
         # After the loss: an image is trained towards what was thought of it one epoch ago.
-        candidates = self.tolerance.admit(batch, logits, progress)
+        candidates = self.admit(batch, logits, progress)
         self.confidence.replace(batch.index, candidate_softmax(logits, candidates))
-        return StepOutput(loss, logits, logs=self.tolerance.logs(progress))
+        return StepOutput(loss, logits, logs=self.logs(progress))

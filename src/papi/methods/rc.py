@@ -16,8 +16,8 @@ from torch import Tensor
 
 from papi.config import CandidateKind
 from papi.methods.config import Passes, Release
+from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import candidate_softmax, soft_cross_entropy
-from papi.methods.noise import Tolerant, TolerantConfig
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.packed import uniform_confidence
 from papi.methods.state import Confidence
@@ -26,7 +26,7 @@ from papi.types import Batch, Progress, StepOutput
 
 
 @dataclass(frozen=True)
-class RCConfig(TolerantConfig, OneViewConfig):
+class RCConfig(ListeningConfig, OneViewConfig):
     """No settings of its own.
 
     The release divides by the candidates' total probability, and a row stays undefined for good once that underflows;
@@ -46,7 +46,7 @@ class RCConfig(TolerantConfig, OneViewConfig):
         return Release(250, 1e-3, decay, "constant", drop_last=False, optimizer="adam", options={"view": "plain"})
 
 
-class RC(Tolerant, OneView):
+class RC(Listening, OneView):
     """Weights the candidates by what the network says of them after each step."""
 
     Config = RCConfig
@@ -62,11 +62,11 @@ class RC(Tolerant, OneView):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
         loss = soft_cross_entropy(logits, self.confidence[batch.index])
-        return StepOutput(loss, logits, logs=self.tolerance.logs(progress))
+        return StepOutput(loss, logits, logs=self.logs(progress))
 
     @torch.no_grad()
     def after_step(self, batch: Batch, progress: Progress) -> None:
         """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
         logits = self.network(batch.views[0]).logits
-        candidates = self.tolerance.admit(batch, logits, progress)
+        candidates = self.admit(batch, logits, progress)
         self.confidence.replace(batch.index, candidate_softmax(logits, candidates))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from papi import distributed
+from papi.types import Progress
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -27,7 +28,7 @@ class Confidence(nn.Module):
         """The rows of all samples, `(N, K)`."""
         raise NotImplementedError
 
-    def __getitem__(self, index: Tensor) -> Tensor:
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
         raise NotImplementedError
 
     def start_from(self, value: Tensor) -> None:
@@ -53,15 +54,15 @@ class DenseConfidence(Confidence):
 
     value: Tensor
 
-    def __init__(self, candidates: Tensor) -> None:
+    def __init__(self, candidates: Tensor, *, learned: bool = True) -> None:
         super().__init__()
-        self.register_buffer("value", candidates / candidates.sum(1, keepdim=True))
+        self.register_buffer("value", candidates / candidates.sum(1, keepdim=True), persistent=learned)
 
     @property
     def all_rows(self) -> Tensor:
         return self.value
 
-    def __getitem__(self, index: Tensor) -> Tensor:
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
         return self.value[index]
 
     def start_from(self, value: Tensor) -> None:
@@ -165,6 +166,31 @@ class MomentumCopy(nn.Module, Generic[M]):
         """Move every weight: momentum · own + (1 - momentum) · source."""
         for own, other in zip(self.value.parameters(), source.parameters(), strict=True):
             own.lerp_(other, 1 - momentum)
+
+
+class AveragedNetwork(nn.Module, Generic[M]):
+    """The mean of a network's recent weights and batch-norm statistics: what is measured and kept instead of the last.
+
+    An exponential average over about a share of the run's steps. Until there are as many, it is the plain mean of all.
+    """
+
+    value: M
+
+    def __init__(self, source: M, share: float) -> None:
+        super().__init__()
+        self.share = share
+        self.value = copy.deepcopy(source).requires_grad_(False)
+
+    @torch.no_grad()
+    def follow(self, source: M, progress: Progress) -> None:
+        """Take in the network after a step: own + (source - own) / n, with n steps in the average."""
+        done = progress.epoch * progress.steps + progress.step + 1
+        steps = min(done, max(1.0, self.share * progress.epochs * progress.steps))
+        for own, other in zip(self.value.state_dict().values(), source.state_dict().values(), strict=True):
+            if own.is_floating_point():
+                own.lerp_(other, 1 / steps)
+            else:  # a counter of batches
+                own.copy_(other)
 
 
 class Neighbours(nn.Module):

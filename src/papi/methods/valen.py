@@ -12,7 +12,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from papi.methods.losses import candidate_softmax, dirichlet_kl, soft_cross_entr
 from papi.methods.one_view import OneView, OneViewConfig
 from papi.methods.options import require_not_negative, require_share
 from papi.methods.packed import uniform_confidence
+from papi.methods.ranges import Between
 from papi.methods.state import Confidence, Neighbours
 from papi.networks import Network
 from papi.randomness import seed_torch
@@ -42,17 +43,17 @@ class VALENConfig(OneViewConfig):
 
     warmup_epochs: int = 10
     """Epochs in which the classifier learns alone, as in PRODEN."""
-    neighbours: int = 3
+    neighbours: Annotated[int, Between(1, 10)] = 3
     """How many nearest images each image is linked to (k)."""
-    reconstruction_weight: float = 1.0
+    reconstruction_weight: Annotated[float, Between(0.03, 3.0, log=True)] = 1.0
     """Weight α of explaining pixels, candidates and neighbours."""
-    prior_weight: float = 0.1
+    prior_weight: Annotated[float, Between(0.003, 0.3, log=True)] = 0.1
     """Weight β of staying close to the uniform Dirichlet distribution."""
-    distribution_weight: float = 10.0
+    distribution_weight: Annotated[float, Between(0.3, 30.0, log=True)] = 10.0
     """Weight γ of the second network's cross-entropy with what the classifier believes."""
-    prediction_weight: float = 1.0
+    prediction_weight: Annotated[float, Between(0.3, 3.0, log=True)] = 1.0
     """Weight θ of the classifier's cross-entropy with the inferred distributions."""
-    correction: float = 0.2
+    correction: Annotated[float, Between(0.05, 0.8)] = 0.2
     """Share of the sampled distribution in the classifier's target; the rest is what the classifier believed before."""
 
     def __post_init__(self) -> None:
@@ -85,8 +86,16 @@ class VALENConfig(OneViewConfig):
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """500 epochs at a constant rate, without augmentation."""
-        options = {"view": "plain"} | ({"distribution_weight": 5.0} if dataset == "fashion-mnist" else {})
+        """500 epochs at a constant rate, without augmentation.
+
+        Its commands for instance-dependent sets differ: γ = 5 on Fashion-MNIST, and a correction of 0.2 elsewhere.
+        """
+        fashion, by_image = dataset == "fashion-mnist", kind == "instance-dependent"
+        options = {
+            "view": "plain",
+            "distribution_weight": 5.0 if fashion and by_image else 10.0,
+            "correction": 0.2 if by_image and not fashion else 1.0,
+        }
         lr, decay = {"fashion-mnist": (0.01, 1e-4), "cifar100": (0.01, 1e-3)}.get(dataset, (0.05, 1e-3))
         return Release(500, lr, decay, "constant", drop_last=False, options=options)
 
@@ -113,6 +122,7 @@ class VALEN(OneView):
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         """After the warm-up: find neighbours, and let encoder and distributions start from what is learned so far."""
+        super().start_epoch(progress, batches)
         if progress.epoch != self.config.warmup_epochs:
             return False
         self.network.eval()  # the release stays in training mode, where the features of a sample depend on its batch
@@ -133,9 +143,11 @@ class VALEN(OneView):
         logits = self.network(batch.views[0]).logits
         believed = self.confidence[batch.index]
         # Used from the next epoch on, so it makes no difference that the release does this after the optimizer's step.
-        self.confidence.replace(batch.index, candidate_softmax(logits.detach(), batch.candidates))
+        # A prior comes in here alone: the second network learns from this belief, and would count it twice.
+        admitted = self.admit(batch, logits.detach(), progress)
+        self.confidence.replace(batch.index, candidate_softmax(logits.detach(), admitted))
         if progress.epoch < self.config.warmup_epochs:
-            return StepOutput(soft_cross_entropy(logits, believed), logits)
+            return StepOutput(soft_cross_entropy(logits, believed), logits, logs=self.logs(progress))
 
         inferred = wide(self.encoder(batch.views[0]).logits)
         part = distributed.locate(len(batch.index))
@@ -158,7 +170,8 @@ class VALEN(OneView):
             + self.config.prediction_weight * prediction
         )
         logs = {"loss_reconstruction": reconstruction, "loss_prior": prior}
-        return StepOutput(loss, logits, logs=logs | {"loss_distribution": distribution, "loss_prediction": prediction})
+        logs |= {"loss_distribution": distribution, "loss_prediction": prediction}
+        return StepOutput(loss, logits, logs=logs | self.logs(progress))
 
     def sample(self, logits: Tensor, candidates: Tensor) -> Tensor:
         """A draw `(B, K)` from Dir(softmax over the candidates + 0.01), with gradient but for the normaliser."""

@@ -30,7 +30,7 @@ class NetworkEntry(NamedTuple):
 
     path: str  # of its factory
     takes: Kind
-    features: int  # D
+    features: int | None  # D; None: as many as a sample has columns
     projection: int  # width of the projector's output
 
 
@@ -39,6 +39,7 @@ NETWORKS = {
     "resnet18": NetworkEntry("papi.networks.resnet:ResNet18", "images", 512, 128),
     "wide-resnet": NetworkEntry("papi.networks.wide_resnet:WideResNet", "images", 640, 128),
     "mlp": NetworkEntry("papi.networks.mlp:MLP", "features", 256, 64),
+    "linear": NetworkEntry("papi.networks.linear:Linear", "features", None, 64),
 }
 OUTSIDE_PROJECTION: dict[Kind, int] = {"images": 128, "features": 64}  # the projector of any other network
 

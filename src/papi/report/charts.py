@@ -97,10 +97,11 @@ def grouping(run: Run) -> list[Chart]:
         grey = " Grey points belong to classes without a colour of their own." if (found.groups < 0).any() else ""
         stars = " Stars are the prototypes." if len(found.stars) else ""
         caption = (
-            f"Every point is a test image, coloured by the label the model gives it.{stars} Images the network finds "
-            f"alike lie close together ({found.technique}; distances between far groups mean little).{grey}"
+            f"Every point is a {found.kind} image, coloured by the label the model gives it.{stars} Images the network "
+            f"finds alike lie close together ({found.technique}; distances between far groups mean little).{grey}"
         )
-        alt = f"Map of {len(found.places)} test images in {len(found.names)} coloured groups: {', '.join(found.names)}."
+        groups = f"{len(found.names)} coloured groups: {', '.join(found.names)}"
+        alt = f"Map of {len(found.places)} {found.kind} images in {groups}."
         charts.append(Chart("A map of the images", svg, alt, caption))
     lines = _lines(
         run, {"within a class": lambda row: row.intra_similarity, "between classes": lambda row: row.inter_similarity}

@@ -15,6 +15,7 @@ TSNE_LEAST = 50  # fewer points have no neighbourhoods to speak of: two directio
 class Map:
     """Places of images and prototypes, and the colour group of each: its number, or −1 for classes without one."""
 
+    kind: str  # "test" or "training"
     technique: str
     places: np.ndarray  # (S, 2)
     groups: np.ndarray  # (S,)
@@ -24,16 +25,24 @@ class Map:
 
 
 def find_map(run: Run) -> Map | None:
-    """The embedded test images, coloured by the label they are given; None where the run has kept none."""
-    points, probabilities = run.kept.points, run.kept.test_probabilities
-    if points is None or probabilities is None or len(points.vectors) < 3:
+    """The embedded images, coloured by the label they are given; None where the run has kept none.
+
+    Test images if there are any, else training images by their resolved labels.
+    """
+    points, probabilities, kind = run.kept.points, run.kept.test_probabilities, "test"
+    if points is not None and probabilities is not None:
+        given = probabilities.argmax(1)
+    elif run.kept.training_points is not None and run.resolved is not None:
+        points, given, kind = run.kept.training_points, run.resolved.label, "training"
+    if points is None or len(points.vectors) < 3:
         return None
     some = np.linspace(0, len(points.vectors) - 1, min(TSNE_POINTS, len(points.vectors)), dtype=int)
-    labels = probabilities[points.index[some]].argmax(1)
+    labels = given[points.index[some]]
     shown = np.argsort(-np.bincount(labels, minlength=len(run.class_names)), kind="stable")[:COLOURS]
     shown = np.sort(shown[np.isin(shown, labels)])
     technique, places = plane(np.concatenate([points.vectors[some], points.prototypes]).astype(np.float32))
     return Map(
+        kind,
         technique,
         places[: len(some)],
         _groups(labels, shown),

@@ -11,10 +11,10 @@ LARGEST = 1e30  # of a coordinate: the map needs squares
 
 @dataclass(frozen=True)
 class Points:
-    """Where the network places some of the test samples, and the prototypes, in its embedding space."""
+    """Where the network places some of the samples, and the prototypes, in its embedding space."""
 
     vectors: np.ndarray  # (E, d) float
-    index: np.ndarray  # (E,) int: which test samples they are
+    index: np.ndarray  # (E,) int: which samples they are
     prototypes: np.ndarray  # (K, d) float, or (0, d) where there are none
 
 
@@ -25,7 +25,8 @@ class Kept:
     confidence: np.ndarray | None = None  # (N, K) float
     second_opinion: np.ndarray | None = None  # (N,) float
     test_probabilities: np.ndarray | None = None  # (M, K) float
-    points: Points | None = None
+    points: Points | None = None  # test samples
+    training_points: Points | None = None  # where there are no test samples
 
 
 def fit(
@@ -44,8 +45,11 @@ def fit(
             "are left out."
         )
         probabilities = None
-    points = None if probabilities is None else _points(arrays, len(probabilities), classes, problems)
-    return Kept(confidence, opinion, probabilities, points), problems
+    found = arrays.embedding, arrays.embedding_index
+    points = None if probabilities is None else _points(arrays, *found, len(probabilities), classes, problems)
+    found, count = (arrays.training_embedding, arrays.training_index), 0 if candidates is None else len(candidates)
+    trained = None if confidence is None else _points(arrays, *found, count, classes, problems)
+    return Kept(confidence, opinion, probabilities, points, trained), problems
 
 
 def _of_training(
@@ -73,13 +77,19 @@ def _are_probabilities(values: np.ndarray, samples: int | None, classes: int) ->
     return samples in (None, len(values)) and bool(np.isfinite(values).all() and (values >= 0).all())
 
 
-def _points(arrays: Arrays, tests: int, classes: int, problems: list[str]) -> Points | None:
-    vectors, index = arrays.embedding, arrays.embedding_index
+def _points(
+    arrays: Arrays,
+    vectors: np.ndarray | None,
+    index: np.ndarray | None,
+    samples: int,
+    classes: int,
+    problems: list[str],
+) -> Points | None:
     if vectors is None or index is None:
         return None
     fits = _are_vectors(vectors) and index.shape == (len(vectors),) and index.dtype.kind in "iu"
-    if not fits or not ((index >= 0) & (index < tests)).all():
-        problems.append("The embedding in arrays.npz does not fit the test images: the map of images is left out.")
+    if not fits or not ((index >= 0) & (index < samples)).all():
+        problems.append("The embedding in arrays.npz does not fit the images: the map of images is left out.")
         return None
     none = np.empty((0, vectors.shape[1]), vectors.dtype)
     prototypes = none if arrays.prototypes is None else arrays.prototypes

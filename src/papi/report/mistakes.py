@@ -7,7 +7,7 @@ import numpy as np
 from papi.report.run import Run
 from papi.training.metrics import calibration_bins
 
-MATRIX_CLASSES = 12
+MATRIX_CLASSES = 24
 PAIRS = 6
 PAIR_IMAGES = 6
 

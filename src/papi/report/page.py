@@ -5,59 +5,89 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from papi import __version__
-from papi.report import charts, pairs_of_runs, showcase, tables
+from papi.report import charts, pairs_of_runs, showcase, standins, tables
 from papi.report.comparison import differences, standings
+from papi.report.desk import desk
 from papi.report.mistakes import find_reliability
 from papi.report.pictures import small_images
 from papi.report.run import Run
 
 # Names may hold control characters, which HTML does not allow, and surrogates, which no file can hold: a folder whose
 # name is no UTF-8 has them. The page shows that there is one.
+SCRIPTS = ("store", "estimate", "pictures", "one", "grid", "start")
 _FORBIDDEN = (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _SHOWN_AS = {code: "\ufffd" for code in _FORBIDDEN if chr(code) not in "\n\t"}
 
 
-def run_page(run: Run) -> str:
-    """One run as a page."""
+_SECTIONS = (
+    ("look", "desk", "Worth a second look"),
+    ("result", "facts", "What came out"),
+    ("labels", "strip", "From sure to doubtful"),
+    ("standins", "standins", "Labels beside labels"),
+    ("learning", "learning", "How it learned"),
+    ("sure", "sharpening", "How sure it became"),
+    ("mistakes", "mistakes", "What it mixes up"),
+    ("groups", "grouping", "How images group"),
+    ("trust", "trust", "Can it be trusted?"),
+    ("choice", "choices", "Choosing an epoch"),
+)
+"""Sections in their order: where each is on the page, the value it shows, its name in the menu. What is not known is
+left out of both."""
+
+
+def run_page(run: Run, folder: Path | None = None, served: bool = False) -> str:
+    """One run as a page: for a file in a folder, or for a server that has the pictures and takes decisions."""
     headings, epochs = tables.epochs(run)
     reliability = find_reliability(run)
+    outcomes, mistakes = standins.outcomes(run), showcase.mistakes(run)
+    values = {
+        "desk": desk(run, folder, served),
+        "facts": tables.headline(run),
+        "strip": showcase.strip(run),
+        "standins": standins.standins(run),
+        "learning": charts.learning(run),
+        "sharpening": charts.sharpening(run),
+        "mistakes": mistakes,
+        "grouping": charts.grouping(run),
+        "trust": None if reliability is None else charts.trust(reliability),
+        "choices": tables.choices(run),
+    }
+    menu = [(place, title) for place, value, title in _SECTIONS if values[value]]
+    if mistakes is not None:
+        menu = [(place, mistakes.heading if place == "mistakes" else title) for place, title in menu]
     return _render(
         "run.html.j2",
+        **values,
+        menu=[*menu, ("run", "This run")],
         title=f"{run.name}: what was learned from ambiguous labels",
         run=run,
-        facts=tables.headline(run),
         meaning=tables.meaning(run),
         truth=tables.truth(run),
-        strip=showcase.strip(run),
-        desk=showcase.desk(run),
-        learning=charts.learning(run),
-        sharpening=charts.sharpening(run),
-        mistakes=showcase.mistakes(run),
-        grouping=charts.grouping(run),
-        trust=None if reliability is None else charts.trust(reliability),
+        outcomes=outcomes,
+        vanished=standins.vanished(outcomes),
         certainty=[] if reliability is None else reliability.table,
-        choices=tables.choices(run),
-        held_out=tables.has_held_out(run),
         small_images=small_images([run]),
         epoch_headings=headings,
         epochs=epochs,
         command=tables.command(run),
         parent=tables.parent(run),
-        fix_command=tables.fix_command(run),
+        fix_command=tables.fix_command(run, served),
         settings=tables.settings(run),
         versions=tables.versions(run),
     )
 
 
-def comparison_page(runs: Sequence[Run]) -> str:
-    """Several runs on one page."""
+def comparison_page(runs: Sequence[Run], folder: Path | None = None) -> str:
+    """Several runs on one page, for a file in a folder. A person can decide between the two that differ most."""
     headings, rows = standings(runs)
     apart = differences(rows)
+    most = next((each for each in apart if len(each.rows)), None)
     return _render(
         "comparison.html.j2",
         title=f"{len(runs)} runs compared",
@@ -68,13 +98,16 @@ def comparison_page(runs: Sequence[Run]) -> str:
         against=charts.against(rows),
         differences=apart,
         pictured=pairs_of_runs.pictured(apart),
+        desk=None if most is None else pairs_of_runs.between(most, folder),
+        most=most,
+        fix_command="" if most is None else tables.fix_command(most.a.run),
         small_images=small_images(runs),
     )
 
 
 def _render(template: str, **values: object) -> str:
-    """Fill in a template. The policy lets the page's own script run and lets nothing be fetched from anywhere."""
-    script = _part("decide.js")
+    """Fill in a template. The policy lets the page's own script run, and nothing be fetched from another machine."""
+    script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = (
         _environment()
@@ -82,12 +115,23 @@ def _render(template: str, **values: object) -> str:
         .render(
             **values,
             version=__version__,
-            style=Markup(_part("style.css")),  # our own files are the only text that is not escaped  # nosec B704
+            style=Markup(_part("style.css") + _part("desk/desk.css")),  # our own files alone are not escaped  # nosec B704
             script=Markup(script),  # nosec B704
-            policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+            # Photos beside the page, or those of the server that has sent it.
+            policy=(
+                "default-src 'none'; img-src data: 'self' file:; connect-src 'self'; style-src 'unsafe-inline'; "
+                f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+            ),
         )
     )
     return page.translate(_SHOWN_AS)
+
+
+@cache
+def _script() -> str:
+    """The script of the desk, in one piece and with no name of its own outside."""
+    parts = "\n".join(_part(f"desk/{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 @cache

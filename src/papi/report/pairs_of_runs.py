@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from papi.report.comparison import PICTURED_IMAGES, PICTURED_PAIRS, Difference
-from papi.report.showcase import picture
+from papi.report.desk import Desk, desk_of_two
+from papi.report.pictures import picture
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ def pictured(differences: Sequence[Difference]) -> list[Dispute]:
         for each in differences[:PICTURED_PAIRS]
         if len(each.rows)
     ]
+
+
+def between(difference: Difference, page: Path | None) -> Desk:
+    """A desk where a person decides which of two runs is right."""
+    a, b = difference.a, difference.b
+    return desk_of_two((a.run, b.run), (a.name, b.name), difference.rows, page)
 
 
 def _sentence(difference: Difference) -> str:

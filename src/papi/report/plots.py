@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -167,8 +168,10 @@ def reliability(key: str, said: np.ndarray, right: np.ndarray, count: np.ndarray
         return _svg(figure, key)
 
 
-def matrix(key: str, shares: np.ndarray, names: Sequence[str], *, rows: str, columns: str) -> Markup:
-    """A square table of shares as shades; numbers where there is room for them."""
+def matrix(
+    key: str, shares: np.ndarray, names: Sequence[str], *, rows: str, columns: str, groups: Sequence[str] = ()
+) -> Markup:
+    """A square table of shares as shades; numbers where there is room for them, and lines between groups of names."""
     count = len(names)
     with _style(grid=False):
         figure, axes = _axes(WIDE, 430)
@@ -185,6 +188,9 @@ def matrix(key: str, shares: np.ndarray, names: Sequence[str], *, rows: str, col
             )  # fmt: skip
             if share >= 0.005 and count <= 12:
                 axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=9)
+        for place in (k for k, (group, after) in enumerate(pairwise(groups), 1) if group != after):
+            axes.axhline(place, color=MUTED, linewidth=1)
+            axes.axvline(place, color=MUTED, linewidth=1)
         axes.set_xlim(0, count)
         axes.set_ylim(count, 0)
         axes.set_xticks(np.arange(count) + 0.5, [shortened(name, 12) for name in names], rotation=90)

@@ -18,7 +18,8 @@ from papi.files.reading import memory_bytes, parse_json, plain_file
 from papi.report.fitting import fit
 from papi.report.run import Run
 from papi.runs.folder import RunFolder
-from papi.runs.schema import Arrays, EpochRow, Record
+from papi.runs.samples import trained_on
+from papi.runs.schema import Arrays, EpochRow, Record, Sets
 from papi.setup.data import load_dataset
 
 T = TypeVar("T")
@@ -35,9 +36,10 @@ def read_run(path: Path, data_dir: Path | None = None) -> Run:
     run.config = _config(run.record, run.problems)
     run.rows = _read_rows(folder, run.problems)
     run.summary = _attempt(folder.read_summary, run.problems)
-    run.candidates = _read_candidates(folder, run.problems)
+    sets = _read_sets(folder, run.problems)
+    run.candidates = None if sets is None else sets.candidates
     arrays = _read_arrays(folder, run)
-    run.dataset = _read_dataset(run, data_dir)
+    run.dataset = _read_dataset(run, sets, data_dir)
     run.class_names = _class_names(run, folder, arrays)
     if arrays is not None:
         tests = None if run.test_labels is None else len(run.test_labels)
@@ -96,12 +98,11 @@ def _read_rows(folder: RunFolder, problems: list[str]) -> tuple[EpochRow, ...]:
     return found.rows
 
 
-def _read_candidates(folder: RunFolder, problems: list[str]) -> np.ndarray | None:
+def _read_sets(folder: RunFolder, problems: list[str]) -> Sets | None:
     if not folder.candidates_file.exists():
         problems.append(f"candidates.npz is missing, so the candidate sets cannot be shown. {_doctor(folder)}")
         return None
-    sets = _attempt(folder.read_sets, problems)
-    return None if sets is None else sets.candidates
+    return _attempt(folder.read_sets, problems)
 
 
 def _read_arrays(folder: RunFolder, run: Run) -> Arrays | None:
@@ -119,21 +120,23 @@ def _doctor(folder: RunFolder) -> str:
     return f"`papi doctor {shlex.quote(str(folder.path))}` says what can be done."
 
 
-def _read_dataset(run: Run, data_dir: Path | None) -> Dataset | None:
+def _read_dataset(run: Run, sets: Sets | None, data_dir: Path | None) -> Dataset | None:
     """The images that the run was trained on, if they are still where they were and still the same in number."""
     if run.config is None:
         return None
     config = run.config if data_dir is None else replace(run.config, data_dir=data_dir)
     try:
-        dataset = load_dataset(config).limited(config.limit)
+        preparation = None if run.record is None else run.record.preparation
+        dataset = load_dataset(config, preparation=preparation).limited(config.limit)
     except (OSError, ValueError) as error:  # a UserError is a ValueError
         run.problems.append(
             f"The data are not at hand, so there are no pictures and no true labels: {_sentence(error).rstrip('.')}. "
             f"Make the report in the folder where the run was trained, or {_other_way(config.data)}."
         )
         return None
-    if run.record is None or run.candidates is None:
+    if run.record is None or run.candidates is None or sets is None:
         return dataset
+    dataset = trained_on(dataset, sets)
     if not _belong_together(run.candidates, dataset, decided=run.record.parent is not None):
         run.problems.append(
             f"{config.data} has changed since the run: it has {len(dataset.samples)} images of "
@@ -156,13 +159,10 @@ def _other_way(data: str) -> str:
 
 
 def _belong_together(candidates: np.ndarray, dataset: Dataset, decided: bool) -> bool:
-    """Whether the sets are those of the data. If a person has `decided`, sets may have become single labels."""
+    """Whether the sets are those of the data. If a person has `decided`, they may be any other."""
     if candidates.shape != (len(dataset.samples), len(dataset.class_names)):
         return False
-    if dataset.candidates is None:
-        return True
-    differ = (candidates != dataset.candidates).any(1)
-    return bool((candidates[differ].sum(1) == 1).all()) if decided else not differ.any()
+    return decided or dataset.candidates is None or bool(np.array_equal(candidates, dataset.candidates))
 
 
 def _class_names(run: Run, folder: RunFolder, arrays: Arrays | None) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """A run as the report sees it: everything that could be read in its folder, and a sentence on whatever could not."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from papi.config import RunConfig, Select
-from papi.data.dataset import Dataset
+from papi.data.dataset import Dataset, Levels
+from papi.data.own.folders import locate
 from papi.report.fitting import Kept
 from papi.report.measures import Measure, last
 from papi.runs.identity import identity_hash
@@ -95,6 +97,17 @@ class Run:
             return None
         return resolve(self.candidates, self.kept.confidence, self.kept.second_opinion)
 
+    @cached_property
+    def photo_folder(self) -> Path | None:
+        """The folder that the names of the training images are relative to; None if no photos lie there."""
+        names = None if self.dataset is None else self.dataset.file_names
+        if names is None or self.config is None:
+            return None
+        data = Path(self.config.data)
+        folder = data if data.is_dir() else data.parent
+        # Names alone are not enough: a table may name files that were never sent along.
+        return folder if any(isinstance(locate(folder, name), Path) for name in names[:3]) else None
+
     def last(self, measure: Measure) -> float | None:
         """Return the value of the last epoch that has one."""
         return last(self.rows, measure)
@@ -102,6 +115,22 @@ class Run:
     def class_name(self, k: int) -> str:
         """Return the name of a class, or its number if it has none."""
         return self.class_names[k] if 0 <= k < len(self.class_names) else f"class {k}"
+
+    @property
+    def levels(self) -> Levels:
+        """The group of each class at each level of a tree of classes, from the top down; none without a tree."""
+        levels = () if self.dataset is None else self.dataset.levels
+        return levels if all(len(level) == len(self.class_names) for level in levels) else ()
+
+    def group(self, k: int) -> str:
+        """Return what stands above a class in a tree, or its own name if nothing does; empty without a tree."""
+        above = [level[k] for level in self.levels if level[k] != self.class_name(k)]
+        return " › ".join(above) or (self.class_name(k) if self.levels else "")
+
+    def by_group(self, classes: Iterable[int]) -> list[int]:
+        """Return classes with those of a group together, in the order of the tree; as they are without one."""
+        places = [{name: k for k, name in reversed(list(enumerate(level)))} for level in self.levels]
+        return sorted(classes, key=lambda k: [at[level[k]] for at, level in zip(places, self.levels, strict=True)])
 
     def _setting(self, name: str) -> str:
         """A setting that is a text. Settings of another version of PaPi are no `config`, but have names, too."""

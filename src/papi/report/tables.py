@@ -11,6 +11,7 @@ from papi.config import Values
 from papi.report.measures import CRITERIA, Measure, best, finite
 from papi.report.run import Run
 from papi.runs.schema import EpochRow, Summary
+from papi.training.metrics import level_accuracies
 
 SURE = 0.9  # confidence from which the page calls a label sure
 EPOCH_ROWS = 40  # of the table of epochs; longer runs show every so many
@@ -105,11 +106,25 @@ def sure_share(run: Run) -> float | None:
     return None if run.resolved is None else float((run.resolved.confidence >= SURE).mean())
 
 
+def level_facts(run: Run) -> list[Fact]:
+    """How often new images are put into the right group, for each level of a tree of classes."""
+    probabilities, labels = run.kept.test_probabilities, run.test_labels
+    if run.dataset is None or probabilities is None or labels is None or len(labels) != len(probabilities):
+        return []
+    levels = run.dataset.levels
+    shares = level_accuracies(probabilities.argmax(1), labels, levels)
+    return [
+        Fact(f"Accuracy at level {number}", percent(share), f"in the right one of {len(set(level)):,} groups")
+        for number, (level, share) in enumerate(zip(levels, shares, strict=True), 1)
+    ]
+
+
 def headline(run: Run) -> list[Fact]:
     """What one wants to know first; numbers that cannot be known are left out."""
     facts = []
     if (accuracy := accuracy_of(run)) is not None:
         facts.append(Fact("Test accuracy", percent(accuracy), "of new images are recognised"))
+    facts += level_facts(run)
     if (share := resolved_share(run)) is not None:
         facts.append(Fact("Labels resolved", percent(share), "of ambiguous training images got their true label"))
     if (sure := sure_share(run)) is not None:
@@ -208,8 +223,11 @@ _RULES = (
 
 
 def choices(run: Run) -> list[Choice]:
-    """Which epoch each rule picks: first the rules that need no true label, at last the best on the test images."""
-    if not run.rows:
+    """Which epoch each rule picks: first the rules that need no true label, at last the best on the test images.
+
+    Nothing if no image was kept aside to choose by: confidence alone only grows.
+    """
+    if not run.rows or not (has_held_out(run) or accuracy_of(run) is not None):
         return []
     words = f"The last epoch{_REPORTED if run.select == 'last' else ''}"
     found = [_choice(words, run.rows[-1])]
@@ -247,11 +265,16 @@ def _flat(values: Values, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield f"{prefix}{key}", shown or "–"
 
 
-def fix_command(run: Run) -> str:
-    """The command that trains on with a person's decisions, for the folder where the page was made."""
+def fix_command(run: Run, served: bool = False) -> str:
+    """The command that trains on with a person's decisions, for the folder where the page was made.
+
+    A server has written them into the folder of the run.
+    """
     here, folder = Path.cwd(), run.path.resolve()
     place = folder.relative_to(here) if folder.is_relative_to(here) else folder
-    return shlex.join(["papi", "labels", str(place), "--fix", "decisions.csv"])
+    return shlex.join(
+        ["papi", "labels", str(place), "--fix", str(place / "decisions.csv") if served else "decisions.csv"]
+    )
 
 
 def parent(run: Run) -> str:

@@ -1,79 +1,146 @@
-"""A person's decisions about doubtful images."""
+"""A person's decisions about doubtful images: what can be answered, and the table that holds the answers."""
 
+import csv
+import io
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import Literal, get_args
 
 from papi.data.dataset import refuse
-from papi.data.own.tables import Row, read_table
+from papi.data.own.tables import Row, join_labels, read_table, split_labels
 from papi.errors import UserError, unknown
-from papi.files.spreadsheets import text_of
-from papi.runs.labels import candidate_shares
+from papi.files.spreadsheets import cell, text_of
 
+Kind = Literal["label", "several", "none", "bad", "skip"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+COLUMNS = ("index", "file", "label", "answer", "note")
+NOTE_LENGTH = 1000  # characters
 _DIGITS = 18  # of an index: longer numbers count nothing, and Python refuses to read very long ones
 
 
 @dataclass(frozen=True)
-class Decisions:
-    """Which label a person gave to which training images."""
+class Answer:
+    """What a person says about one image.
 
-    rows: np.ndarray  # (D,) int64, rising
-    labels: np.ndarray  # (D,) int64
+    `label` is the right one, `several` may be right, `none` of the candidates is, the image is `bad` (nothing can be
+    learned from it), or the person would rather `skip` it.
+    """
 
-    def fixed_sets(self, candidates: np.ndarray) -> np.ndarray:
-        """The sets `(N, K) bool` with a single candidate where there is a decision."""
-        fixed: np.ndarray = candidates.copy()
-        fixed[self.rows] = False
-        fixed[self.rows, self.labels] = True
-        return fixed
+    kind: Kind
+    labels: tuple[int, ...] = ()  # one for `label`, two or more for `several`, rising; else none
+    note: str = field(default="", compare=False)
 
-    def fixed_confidence(self, candidates: np.ndarray, confidence: np.ndarray) -> np.ndarray:
-        """The confidence `(N, K) float32` in the fixed sets: all of it on the label that was decided on."""
-        fixed = np.where(candidates, confidence, 0).astype(np.float32)
-        doubted = np.where(candidates, 0, confidence).any(1)  # some belief went to labels outside the set
-        fixed[doubted] = candidate_shares(candidates[doubted], confidence[doubted])
-        fixed[self.rows] = 0
-        fixed[self.rows, self.labels] = 1
-        return fixed
+    def __post_init__(self) -> None:
+        fits = {"label": len(self.labels) == 1, "several": len(self.labels) > 1}.get(self.kind, not self.labels)
+        if not fits or list(self.labels) != sorted(set(self.labels)):
+            raise ValueError(f"the answer {self.kind!r} does not go with {len(self.labels)} labels")
 
-    def notes(self, candidates: np.ndarray) -> tuple[str, ...]:
-        """What a person should know before training on with them."""
-        outside = int((~candidates[self.rows, self.labels]).sum())
-        told = f"{outside} of {len(self.rows)} decisions are for a label that was not among the candidates."
-        return (told,) if outside else ()
+    def contradicts(self, label: int) -> bool | None:
+        """Whether a label is wrong if the person is right; None if they did not say."""
+        return None if self.kind == "skip" else label not in self.labels
+
+    def words(self, classes: Sequence[str]) -> str:
+        """The answer for a message."""
+        return repr(join_labels([classes[k] for k in self.labels])) if self.labels else f"{self.kind!r}"
 
 
-def read_decisions(path: Path, count: int, classes: tuple[str, ...], files: tuple[str, ...] | None) -> Decisions:
-    """A table with the columns `label` and `index`, `file` or both, as the page of `papi report` writes it."""
+Answers = Mapping[int, Answer]
+"""By training image, in the order in which they were given."""
+
+
+def read_decisions(
+    path: Path, count: int, classes: tuple[str, ...], files: tuple[str, ...] | None
+) -> dict[int, Answer]:
+    """The answers in a table that decides something."""
+    answers = read_answers(path, count, classes, files)
+    if all(answer.kind == "skip" for answer in answers.values()):
+        raise UserError(f"{path} holds no decisions: there is nothing to train on.")
+    return answers
+
+
+def read_answers(path: Path, count: int, classes: tuple[str, ...], files: tuple[str, ...] | None) -> dict[int, Answer]:
+    """A table with the columns `index`, `file` or both, and `label`, as the page of `papi report` writes it.
+
+    `answer` says what kind of answer a row is; where there is no such column, or its cell is empty, a row names one
+    label. `note` is free text. Other columns do not matter.
+    """
     table = read_table(path, refuse)
-    table.require("label")
+    if "answer" not in table.columns:
+        table.require("label")
     if not {"index", "file"} & set(table.columns):
         raise UserError(f"{path} names no images: it needs a column index or file beside the labels.")
     place = {name: row for row, name in enumerate(files or ())}
     number = {name: k for k, name in enumerate(classes)}
-    found: dict[int, tuple[int, str]] = {}  # row of the image → label, and where that is said
+    found: dict[int, Answer] = {}
+    said: dict[int, str] = {}  # where
     for row in table.rows:
-        label = str(row.values.get("label") or "")
-        label = label if label in number else text_of(label)
-        if label not in number:
-            raise UserError(f"{row.where}: {unknown('label', label, classes)}")
+        answer = _answer(row, number)
         image = _image(row, count, place, files)
-        before = found.setdefault(image, (number[label], row.where))
-        if before[0] != number[label]:
+        before = found.setdefault(image, answer)
+        if before != answer:
             raise UserError(
-                f"{row.where} calls image {image} {label!r}, and {before[1]} calls it {classes[before[0]]!r}: keep one."
+                f"{row.where} calls image {image} {answer.words(classes)}, and {said[image]} calls it "
+                f"{before.words(classes)}: keep one."
             )
-    if not found:
-        raise UserError(f"{path} holds no decisions: there is nothing to train on.")
-    rows = np.array(sorted(found), np.int64)
-    return Decisions(rows, np.array([found[image][0] for image in rows.tolist()], np.int64))
+        said.setdefault(image, row.where)
+    return found
+
+
+def table_of(answers: Answers, classes: Sequence[str], files: Sequence[str] | None) -> bytes:
+    """The inverse of `read_answers`: a csv file. What a spreadsheet would compute begins with a single quote."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream)
+    writer.writerow(COLUMNS)
+    for image, answer in answers.items():
+        label = join_labels([classes[k] for k in answer.labels]) if answer.kind == "several" else ""
+        label = classes[answer.labels[0]] if answer.kind == "label" else label
+        values = (str(image), "" if files is None else files[image], label, answer.kind, answer.note)
+        writer.writerow([cell(value) for value in values])
+    return stream.getvalue().encode()
+
+
+def _text(row: Row, column: str) -> str:
+    value = row.values.get(column)
+    return "" if value is None else str(value)
+
+
+def _answer(row: Row, number: Mapping[str, int]) -> Answer:
+    """What a row says, with a sentence about what it should say instead."""
+    kind, label = _text(row, "answer").strip() or "label", _text(row, "label")
+    note = text_of(_text(row, "note"))[:NOTE_LENGTH]
+    if kind not in KINDS:
+        raise UserError(f"{row.where}: {unknown('answer', kind, KINDS)}")
+    if kind == "label":
+        return Answer("label", (_class(label, number, row),), note)
+    if kind == "several":
+        labels = sorted({_class(name, number, row) for name in _named(label, number)})
+        if len(labels) < 2:
+            raise UserError(f"{row.where} says that several labels are right: name two or more, as in `cat|dog`.")
+        return Answer("several", tuple(labels), note)
+    if label.strip():
+        raise UserError(f"{row.where} has the answer {kind!r} and the label {label!r}: keep one.")
+    return Answer(kind, (), note)
+
+
+def _named(label: str, number: Mapping[str, int]) -> list[str]:
+    """The labels in a cell, which may have got a quote against spreadsheets."""
+    plain = split_labels(label) or []
+    return plain if all(name in number for name in plain) else split_labels(text_of(label)) or []
+
+
+def _class(label: str, number: Mapping[str, int], row: Row) -> int:
+    label = label if label in number else text_of(label)
+    if label not in number:
+        raise UserError(f"{row.where}: {unknown('label', label, tuple(number))}")
+    return number[label]
 
 
 def _image(row: Row, count: int, place: dict[str, int], files: tuple[str, ...] | None) -> int:
     """The training image a row is about; index and file must agree where both are given."""
-    index, file = (str("" if row.values.get(name) is None else row.values[name]).strip() for name in ("index", "file"))
+    index, file = _text(row, "index").strip(), _text(row, "file")
+    file = file if file in place else file.strip()
     if file and files is None:
         raise UserError(
             f"{row.where} names the file {file!r}, and the images of this run have no files: give an index."

@@ -1,6 +1,7 @@
 """The state of a run folder: what is whole, what is damaged, and what can be done. Nothing is changed."""
 
 import json
+import math
 import os
 import shlex
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from papi.runs.checkpoint import State
 from papi.runs.folder import RunFolder
 from papi.runs.identity import identity_hash
 from papi.runs.model import check_model
-from papi.runs.schema import Record
+from papi.runs.schema import Record, Summary
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ def check_up(path: Path) -> Checkup:
     findings = [
         *_config(folder, record),
         *saved,
-        *_rows(folder, record, state, finished=summary is not None),
+        *_rows(folder, record, state, summary),
         *([ending] if ending else []),
         *_whole_files(folder, finished=summary is not None or ending is not None),
     ]
@@ -108,7 +109,7 @@ def _place(state: State) -> str:
     return f"epoch {state['epoch'] + 1}, {'after step ' + str(state['step']) if state['step'] else 'at its start'}"
 
 
-def _rows(folder: RunFolder, record: Record, state: State | None, finished: bool) -> Iterator[Finding]:
+def _rows(folder: RunFolder, record: Record, state: State | None, summary: Summary | None) -> Iterator[Finding]:
     """One row for each epoch, in order, and the same as in the checkpoint."""
     found = folder.look_at_rows()
     if found.problem is not None:
@@ -116,12 +117,15 @@ def _rows(folder: RunFolder, record: Record, state: State | None, finished: bool
         return
     rows = [row.to_json() for row in found.rows]
     epochs = [row.epoch for row in found.rows]
+    wanted = record.identity.get("epochs")
+    if summary is not None and summary.trained_epochs is not None:  # it may have ended before
+        wanted = math.ceil(summary.trained_epochs)
     if found.half:
         # A kill in the middle of a line is put right by the next start; a finished run has none.
-        yield Finding("rows", "metrics.jsonl ends in half a line", wrong=finished)
+        yield Finding("rows", "metrics.jsonl ends in half a line", wrong=summary is not None)
     if epochs != list(range(len(rows))):
         yield Finding("rows", f"metrics.jsonl has the epochs {epochs}: some are lost or doubled", wrong=True)
-    elif finished and len(rows) != record.identity.get("epochs"):
+    elif summary is not None and len(rows) != wanted:
         yield Finding("rows", f"metrics.jsonl has {len(rows)} rows, and the run has finished", wrong=True)
     elif state is not None and not _agree(rows[: len(state["rows"])], state["rows"]):
         yield Finding("rows", "metrics.jsonl does not agree with the checkpoint", wrong=True)

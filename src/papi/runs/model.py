@@ -7,18 +7,26 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from papi.config import Values
 from papi.errors import UserError
 from papi.files.durable import replacing
-from papi.files.outside import needs_import
+from papi.files.outside import LIBRARIES, needs_import
 from papi.files.reading import is_unicode, memory_bytes, parse_json, plain_file, reason
 from papi.networks import NETWORKS, Factory, Network, build, is_name, reference, title
+from papi.networks.card import EncoderCard
+from papi.networks.preparation import Preparation
+from papi.networks.pretrained import load_pretrained, rebuild
+from papi.networks.registry import make_encoder
+from papi.networks.trial import feature_width
 
+ENCODER = "pretrained."  # what the weights of a frozen encoder begin with in a file
 LARGEST_SAMPLE = 2**25  # values of one sample: an image of 3 x 3,344 x 3,344
 _LARGE = 1e30  # what float32 can divide by
 
@@ -29,34 +37,70 @@ class ModelCard:
 
     network: str | None  # a name or `package.module:factory`; None if nothing can build the network again
     class_names: tuple[str, ...]
-    shape: tuple[int, ...]  # C, H, W of an image, or the number of features
+    shape: tuple[int, ...]  # C, H, W of an image, or the number of features; those of the encoder, if there is one
     mean: tuple[float, ...]
     std: tuple[float, ...]
     projects: bool
     temperature: float = 1.0  # what logits are divided by before they become probabilities
+    encoder: EncoderCard | None = None  # the frozen encoder that photos pass before the network
+    photos: Preparation | None = None  # how photos are prepared for a network that sees them itself
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """How photos are prepared; None for features, and for images that are squares already."""
+        return self.photos if self.encoder is None else self.encoder.preparation
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of one sample of a person: C, H, W of a prepared photo or an image, or the number of features."""
+        return self.shape if self.encoder is None else self.encoder.preparation.shape
+
+    def to_json(self) -> Values:
+        """Every value by name; an encoder, or how photos are prepared, only where there is one."""
+        values = asdict(self)
+        for name, known in (("encoder", self.encoder), ("photos", self.photos)):
+            if known is None:
+                del values[name]
+            else:
+                values[name] = known.to_json()
+        return values
 
 
-def save_model(file: Path, network: Network, card: ModelCard) -> None:
+class StoredModel(NamedTuple):
+    """What a file holds, ready for use."""
+
+    network: Network
+    card: ModelCard
+    encoder: nn.Module | None = None  # frozen: photos pass it first
+
+
+def save_model(file: Path, network: Network, card: ModelCard, encoder: nn.Module | None = None) -> None:
     """Write weights and card as one file, beside and renamed."""
     with replacing(file) as stream:
-        stream.write(model_bytes(network, card))
+        stream.write(model_bytes(network, card, encoder))
 
 
-def model_bytes(network: Network, card: ModelCard) -> bytes:
-    """Weights and card as the content of a file. Equal weights give equal bytes."""
+def model_bytes(network: Network, card: ModelCard, encoder: nn.Module | None = None) -> bytes:
+    """Weights and card as the content of a file. Equal weights give equal bytes.
+
+    Those of an encoder are among them, unless the card says that a library provides them.
+    """
     if card.network is None or not is_name(card.network):
         raise UserError(
             "this network cannot be saved, because no name leads back to it: put the function that builds it into a "
             "module that Python can import, and give that function, or package.module:function, as the network."
         )
-    return to_bytes(_separate(network), metadata={"papi": json.dumps(asdict(card))})
+    weights = dict(network.state_dict())
+    if encoder is not None and card.encoder is not None and card.encoder.stored:
+        weights |= {f"{ENCODER}{name}": tensor for name, tensor in encoder.state_dict().items()}
+    return to_bytes(_separate(weights), metadata={"papi": json.dumps(card.to_json())})
 
 
-def _separate(network: Network) -> dict[str, Tensor]:
+def _separate(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights, each in memory of its own: the format does not take tensors that share it, as tied weights do."""
     tensors: dict[str, Tensor] = {}
     taken: set[int] = set()
-    for name, value in network.state_dict().items():
+    for name, value in weights.items():
         tensor = value.detach().cpu().contiguous()
         place = tensor.untyped_storage().data_ptr()
         tensors[name] = tensor.clone() if place in taken else tensor
@@ -64,19 +108,90 @@ def _separate(network: Network) -> dict[str, Tensor]:
     return tensors
 
 
-def read_model(run: str | Path, *, network: str | Factory | nn.Module | None = None) -> tuple[Network, ModelCard]:
+def read_model(run: str | Path, *, network: str | Factory | nn.Module | None = None) -> StoredModel:
     """The trained network of a run folder, or of a `model.safetensors` file alone, and its card.
 
     A file may name a network from outside the package. That code runs only if the caller names it, too, or has already
-    imported it; `network` may also be where the code is now, if it has moved.
+    imported it; `network` may also be where the code is now, if it has moved. In a model with a pretrained encoder,
+    all this is about the encoder.
     """
     file, weights, card = _read(run)
-    assert card.network is not None
-    if network is None and needs_import(card.network):
+    if card.encoder is None:
+        return StoredModel(*_read_network(file, weights, card, network))
+    own = {name: tensor for name, tensor in weights.items() if not name.startswith(ENCODER)}
+    if len(card.shape) == 3:  # the encoder was trained, too: it is a part of the network
+        encoder, found = _architecture(file, card.encoder, network)
+        return StoredModel(*_read_network(file, own, replace(card, encoder=found), encoder))
+    encoder, found = _read_encoder(file, weights, card.encoder, network)
+    head, card = _read_network(file, own, card, None)
+    return StoredModel(head, replace(card, encoder=found), encoder)
+
+
+def _require_named(file: Path, name: str) -> None:
+    """Stop at a name that would import code."""
+    if needs_import(name):
         raise UserError(
-            f"{file} needs the network {card.network}, and no code is run only because a file names it: if you trust "
-            f'it, name it as well, with papi.load(…, network="{card.network}") or --network {card.network}.'
+            f"{file} needs the network {name}, and no code is run only because a file names it: if you trust "
+            f'it, name it as well, with papi.load(…, network="{name}") or --network {name}.'
         )
+
+
+def _read_encoder(
+    file: Path, weights: dict[str, Tensor], card: EncoderCard, network: str | Factory | nn.Module | None
+) -> tuple[nn.Module, EncoderCard]:
+    """The frozen encoder of a model: with the weights in its file, or those that a library provides."""
+    if not card.stored:
+        return _provided(file, card, named=network is not None), card
+    encoder, card = _architecture(file, card, network)
+    own = {key.removeprefix(ENCODER): tensor for key, tensor in weights.items() if key.startswith(ENCODER)}
+    try:
+        encoder.load_state_dict(own)
+    except RuntimeError as error:
+        first = shorten(" ".join(str(error).splitlines()[1:2]), 200)
+        raise UserError(
+            f"{file} has weights that do not fit the encoder {card.reference} ({first}): name the one it was trained "
+            "with."
+        ) from error
+    return encoder, card
+
+
+def _architecture(
+    file: Path, card: EncoderCard, network: str | Factory | nn.Module | None
+) -> tuple[nn.Module, EncoderCard]:
+    """The encoder of a model with random weights, and its card with where its code is now."""
+    if network is None:
+        _require_named(file, card.reference)
+    source = card.reference if network is None else network
+    if isinstance(source, str) and source.startswith(LIBRARIES):
+        encoder = rebuild(source, card.preparation, card.config)
+    else:
+        encoder = make_encoder(source, card.preparation.shape).float().eval().requires_grad_(False)
+    feature_width(encoder, card.preparation.shape, title(source))  # lazy layers get their size
+    return encoder, replace(card, reference=reference(source) or card.reference)
+
+
+def _provided(file: Path, card: EncoderCard, named: bool) -> nn.Module:
+    """An encoder of a library, with the weights that it provides: they must be those of the training.
+
+    What is not on this machine is fetched only if a person names it.
+    """
+    if not card.reference.startswith(LIBRARIES):
+        raise UserError(f"{file} is damaged: it lacks the weights of its encoder {card.reference}.")
+    found = load_pretrained(card.reference, size=card.preparation.size, fetch=named)
+    if found.checksum != card.checksum:
+        raise UserError(
+            f"{file} was trained with other weights of {card.reference} than those on this machine: bring back those, "
+            "or train it again. With --embed-weights a model holds the weights of its encoder."
+        )
+    return found.encoder
+
+
+def _read_network(
+    file: Path, weights: dict[str, Tensor], card: ModelCard, network: str | Factory | nn.Module | None
+) -> tuple[Network, ModelCard]:
+    assert card.network is not None
+    if network is None:
+        _require_named(file, card.network)
     source = card.network if network is None else network
     with _fitting(file, source, card):
         if isinstance(source, str) and source in NETWORKS:
@@ -106,16 +221,19 @@ def _fitting(file: Path, source: str | Factory | nn.Module, card: ModelCard) -> 
 
 
 def read_weights(run: str | Path) -> tuple[dict[str, Tensor], ModelCard]:
-    """The weights and the card alone. Nothing is built, so no code of a network is needed."""
+    """The weights and the card alone, without those of a frozen encoder. Nothing is built, so no code is needed."""
     _, weights, card = _read(run)
-    return weights, card
+    return {name: tensor for name, tensor in weights.items() if not name.startswith(ENCODER)}, card
 
 
 def check_model(run: str | Path) -> None:
     """Stop if the file is damaged. Weights of code that would have to be imported are read, and that is all."""
-    _, card = read_weights(run)
+    file, weights, card = _read(run)
     assert card.network is not None
-    if not needs_import(card.network):
+    if card.encoder is not None:
+        own = {name: tensor for name, tensor in weights.items() if not name.startswith(ENCODER)}
+        _read_network(file, own, card, None)
+    elif not needs_import(card.network):
         read_model(run)
 
 
@@ -159,6 +277,10 @@ def _card(text: str) -> ModelCard:
             **others,
         }:
             temperature: object = others.pop("temperature", 1.0)
+            described: object = others.pop("encoder", None)
+            encoder = None if described is None else EncoderCard.from_json(described)
+            prepared: object = others.pop("photos", None)
+            photos = None if prepared is None else Preparation.from_json(prepared)
             if (
                 isinstance(temperature, float | int)
                 and not others
@@ -169,6 +291,8 @@ def _card(text: str) -> ModelCard:
                 and all(abs(number) < _LARGE for number in mean)
                 and all(1 / _LARGE < number < _LARGE for number in (*std, temperature))
                 and len(mean) == len(std) == shape[0]
+                and (photos is None or photos.shape == tuple(shape))
             ):
-                return ModelCard(network, tuple(names), tuple(shape), tuple(mean), tuple(std), projects, temperature)
+                values = (tuple(names), tuple(shape), tuple(mean), tuple(std), projects, temperature)
+                return ModelCard(network, *values, encoder, photos)
     raise ValueError("its description is damaged")

@@ -53,6 +53,15 @@ class Parent:
         return "" if self.record is None else self.record.model
 
 
+@dataclass(frozen=True)
+class HeadStart(Parent):
+    """A classifier that was trained on what a frozen encoder says: both go on together. Its weights are `weights`."""
+
+    def hand_weights(self, network: Network) -> None:
+        """To the classifier; the encoder has its own already."""
+        network.classifier.load_state_dict(self.weights)
+
+
 def read_parent(path: Path) -> Parent:
     """The parent in a folder of a finished run."""
     folder = RunFolder(path)

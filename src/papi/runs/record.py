@@ -12,8 +12,11 @@ import torch
 
 from papi.config import Settings, Values, to_dict
 from papi.data.dataset import Dataset
+from papi.data.own.agreement import annotators
 from papi.runs.folder import RunFolder
 from papi.runs.schema import ParentRecord, Record, Sets
+
+_MOST_ANNOTATORS = 200
 
 
 def record_of(
@@ -31,11 +34,20 @@ def record_of(
         classes=dataset.class_names,
         parent=parent,
         candidates=statistics,
+        annotators=_annotators(dataset),
         threads=torch.get_num_threads(),
         versions={"python": platform.python_version()} | _versions(device),
         commit=_commit(),
         command=tuple(sys.argv),
     )
+
+
+def _annotators(dataset: Dataset) -> dict[str, float]:
+    """How accurate those are who voted, as far as it can be told; of very many, the least accurate."""
+    if dataset.opinions is None:
+        return {}
+    found = annotators(dataset.opinions, dataset.class_names)
+    return {each.name: each.accuracy for each in found[:_MOST_ANNOTATORS] if each.accuracy is not None}
 
 
 def sets_of(dataset: Dataset, candidates: np.ndarray) -> Sets:

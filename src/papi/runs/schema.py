@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from textwrap import shorten
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from papi.config import MAX_THREADS, RunConfig, Select, Values, from_dict
+from papi.config import MAX_THREADS, RunConfig, Select, Values, from_dict, renamed
 from papi.files.reading import is_unicode, parse_json, reason
+from papi.networks.preparation import Preparation
 
 T = TypeVar("T")
 MAX_EPOCHS = 10**7  # that a row may count: curves have a place for each
@@ -108,6 +109,10 @@ class Summary:
     ambiguous_resolved: int | None = None  # to the true label
     disambiguation_accuracy: float | None = None
     peak_memory: int | None = None  # bytes
+    trained_epochs: float | None = None  # fewer than `epochs` where the run was ended before
+    kind: Literal["images", "features"] | None = None  # what the samples are
+    resolved_by_class: Mapping[str, int] | None = None  # images resolved to each class that is a candidate of any
+    collapsed_prototypes: tuple[str, ...] = ()  # classes whose prototype is zero, or the same as another's
 
     def to_json(self) -> Values:
         """Every field by name."""
@@ -116,7 +121,12 @@ class Summary:
     @classmethod
     def from_json(cls, values: object) -> "Summary":
         """The inverse of `to_json`."""
-        return _record(cls, values, "a summary")
+        read = _object(values, "a summary")
+        read["collapsed_prototypes"] = _texts(read, "collapsed_prototypes")
+        summary = _record(cls, read, "a summary")
+        if summary.trained_epochs is not None and not 0 <= summary.trained_epochs <= MAX_EPOCHS:  # NaN is not, either
+            raise ValueError(f"trained_epochs is {summary.trained_epochs}, which does not fit")
+        return summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +146,7 @@ class Record:
     classes: tuple[str, ...] = ()
     parent: ParentRecord | None = None
     candidates: Mapping[str, float] = field(default_factory=dict)  # statistics of the sets
+    annotators: Mapping[str, float] = field(default_factory=dict)  # estimated accuracy of each, lowest first
     threads: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     commit: str | None = None
@@ -146,8 +157,9 @@ class Record:
         """The settings of the run, to be completed once more."""
         if not self.config:
             raise ValueError("it does not have all settings")
-        _require_settings(self.config, RunConfig, self.versions.get("papi-pll", "of another version"))
-        return from_dict(self.config)
+        settings = renamed(self.config)
+        _require_settings(settings, RunConfig, self.versions.get("papi-pll", "of another version"))
+        return from_dict(settings)
 
     @property
     def epochs(self) -> int | None:
@@ -156,29 +168,33 @@ class Record:
         return found if isinstance(found, int) and _is_whole(found) and found > 0 else None
 
     @property
+    def preparation(self) -> Preparation | None:
+        """How photos are prepared for its pretrained encoder; None if it has none."""
+        encoder = self.identity.get("encoder")
+        return Preparation.from_json(encoder.get("preparation")) if isinstance(encoder, dict) else None
+
+    @property
     def data_hash(self) -> str | None:
         """The hash of its data; None where it cannot tell, as a child's has its parent's confidence in it."""
         return None if self.parent is not None else self.identity.get("data_hash")
 
     def to_json(self) -> Values:
-        """Every field by name; a parent only where there is one."""
+        """Every field by name; a parent and annotators only where there are some."""
         values = dataclasses.asdict(self)
-        return values if self.parent is not None else {name: each for name, each in values.items() if name != "parent"}
+        absent = {name for name in ("parent", "annotators") if not values[name]}
+        return {name: each for name, each in values.items() if name not in absent}
 
     @classmethod
     def from_json(cls, values: object) -> "Record":
         """The inverse of `to_json`."""
         read = _object(values, "the record of a run")
-        for name in ("config", "identity", "candidates", "versions"):
+        for name in ("config", "identity", "candidates", "annotators", "versions"):
             if not isinstance(read.get(name, {}), dict):
                 raise ValueError(f"{name} is no JSON object")
         if not read.get("identity"):
             raise ValueError("no settings in it")
         for name in ("classes", "command"):
-            listed = read.get(name) or []
-            if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
-                raise ValueError(f"{name} is not a list of texts")
-            read[name] = tuple(listed)
+            read[name] = _texts(read, name)
         if not all(map(is_unicode, read["classes"])):
             raise ValueError("a class has a name that is not Unicode")
         if read.get("parent") is not None:
@@ -186,6 +202,7 @@ class Record:
         record = _record(cls, {"config": {}} | read, "the record of a run")
         if record.threads is not None and not 1 <= record.threads <= MAX_THREADS:
             raise ValueError(f"threads is {record.threads}, which does not fit")
+        _ = record.preparation  # raises if it is none
         return record
 
 
@@ -201,6 +218,8 @@ class Arrays:
     test_probabilities: np.ndarray | None = None  # (M, K)
     embedding: np.ndarray | None = None  # (E, d) unit vectors of some test samples
     embedding_index: np.ndarray | None = None  # (E,) int64: which those are
+    training_embedding: np.ndarray | None = None  # (T, d) unit vectors of some training samples, if there are no tests
+    training_index: np.ndarray | None = None  # (T,) int64: which those are
     prototypes: np.ndarray | None = None  # (K, d)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -225,6 +244,9 @@ class Arrays:
         tests = None if self.test_probabilities is None else len(self.test_probabilities)
         points = None if self.embedding is None else len(self.embedding)
         _require_places("embedding_index", self.embedding_index, points, tests)
+        _require_numbers("training_embedding", self.training_embedding, (None, None))
+        shown = None if self.training_embedding is None else len(self.training_embedding)
+        _require_places("training_index", self.training_index, shown, samples)
         _require_numbers("prototypes", self.prototypes, (classes, None))
 
 
@@ -278,6 +300,13 @@ def _object(values: object, what: str) -> Values:
     if not isinstance(values, dict):
         raise ValueError(f"{what} must be a JSON object; got {_shown(values)}")
     return dict(values)
+
+
+def _texts(values: Values, name: str) -> tuple[str, ...]:
+    listed = values.get(name) or []
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise ValueError(f"{name} is not a list of texts")
+    return tuple(listed)
 
 
 def _is_number(value: object) -> bool:

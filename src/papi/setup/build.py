@@ -8,18 +8,23 @@ from torch import nn
 
 from papi.config import Settings
 from papi.data.dataset import Dataset
-from papi.data.loader import Loader
+from papi.data.loader import Loader, on_device
 from papi.data.views.base import Normalise
 from papi.data.views.choose import views_of
 from papi.errors import UserError
 from papi.methods import find_method
 from papi.methods.base import Method
 from papi.methods.packed import packed, worth_packing
+from papi.methods.state import AveragedNetwork
 from papi.networks import Factory, build, compile_encoders, reference, require_fitting
+from papi.networks.pretrained import Pretrained
 from papi.randomness import seed_torch
 from papi.runs.model import ModelCard
 from papi.runs.parent import Parent
+from papi.setup.encoder import card_of_encoder
 from papi.training.devices import half_precision
+
+FEW_FOR_STATISTICS = 128  # images in a step: fewer tell less than what batch-norm knows from pretraining
 
 
 def build_method(
@@ -29,19 +34,25 @@ def build_method(
     device: torch.device,
     parent: Parent | None = None,
     network: Factory | nn.Module | None = None,
+    encoder: Pretrained | None = None,
 ) -> Method:
     """The method on its device, with a new network or the weights of a parent, ready for the first step.
 
-    The network is the one that the settings name, unless it is given itself.
+    The network is the one that the settings name, unless it is given itself. A copy is made of an `encoder` to tune.
     """
     kind = find_method(settings.method)
     config = kind.Config(**settings.options)
+    named = settings.head or settings.network
     if network is None:
-        require_fitting(settings.network, dataset.kind)
+        require_fitting(named, dataset.kind)
     seed_torch(settings.seed, "network")
     classes = len(dataset.class_names)
-    chosen = settings.network if network is None else network
+    tuned = encoder is not None and settings.tune == "all"
+    chosen = encoder.encoder if encoder is not None and tuned else named if network is None else network
     whole = build(chosen, dataset.input_shape, classes, project=config.needs_projector)
+    if tuned:
+        whole.encoder.requires_grad_(True)
+        whole.fixed_statistics = settings.batch_size < FEW_FOR_STATISTICS
     whole.autocast, _ = half_precision(settings.precision, device)  # before a method copies the network
     if parent is not None:
         parent.hand_weights(whole)
@@ -54,13 +65,19 @@ def build_method(
         extras["truth"] = torch.from_numpy(dataset.labels)
     if config.needs_shape:
         extras["shape"] = dataset.input_shape
+    if config.needs_scale:
+        extras["scale"] = torch.tensor(dataset.std)
     mask = torch.from_numpy(candidates)
     pack = config.packs_sets and worth_packing(mask)
     method = kind(whole, packed(mask) if pack else mask, config, **extras)
     if parent is not None:
         parent.hand_prototypes(method)
+    if dataset.prior is not None and settings.candidates.kind is None:  # sets that are made know nothing of it
+        method.give_prior(torch.from_numpy(dataset.prior), settings.candidates.weigh or "auto")
     if dataset.initial_confidence is not None and method.confidence is not None:
         method.confidence.start_from(torch.from_numpy(dataset.initial_confidence))
+    if settings.optim.average:
+        method.averaged = AveragedNetwork(method.network, settings.optim.average)
     if settings.compile:
         compile_encoders(method)
     return method.to(device)
@@ -71,7 +88,7 @@ def build_loader(
 ) -> Loader:
     """The batches of the training samples, which lie on the device as one tensor."""
     return Loader(
-        torch.from_numpy(np.ascontiguousarray(dataset.samples)).to(device),
+        on_device(dataset.samples, device),
         method.candidates,
         views_of(dataset),
         normalise,
@@ -88,14 +105,17 @@ def card_of(
     method: Method,
     temperature: float,
     network: Factory | nn.Module | None = None,
+    encoder: Pretrained | None = None,
 ) -> ModelCard:
     """What one must know to use the trained network."""
     return ModelCard(
-        network=settings.network if network is None else reference(network),
+        network=(settings.head or settings.network) if network is None else reference(network),
         class_names=dataset.class_names,
         shape=dataset.input_shape,
         mean=dataset.mean,
         std=dataset.std,
         projects=method.network.projector is not None,
         temperature=temperature,
+        encoder=None if encoder is None else card_of_encoder(encoder, settings),
+        photos=dataset.photos.preparation if dataset.photos is not None and dataset.kind == "images" else None,
     )

@@ -1,6 +1,7 @@
 """The data that a config names, and the candidate sets that its settings ask for. Loads torch only if needed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,30 +9,76 @@ import numpy as np
 from papi.config import CandidateSettings, RunConfig, Settings
 from papi.data import candidates as generators
 from papi.data import load
-from papi.data.dataset import Dataset, Progress, Report, refuse, silent
+from papi.data.dataset import Dataset, LeavingOut, Progress, Report, refuse, silent
+from papi.data.images.arrays import picture_of
+from papi.data.images.photos import Photos
 from papi.data.known.sources import SOURCES
 from papi.data.own.folders import leads_out
 from papi.data.own.groupings import read_groups, read_matrix
 from papi.data.own.image_folder import sorted_by_class
 from papi.data.own.load import Reading
+from papi.data.own.trees import read_tree
 from papi.errors import UserError
+from papi.networks.preparation import Preparation
 
 Made = np.ndarray | None  # candidate sets `(N, K) bool`, or None where making them was stopped
 
 
-def load_dataset(config: RunConfig, report: Report = refuse, progress: Progress = silent) -> Dataset:
-    """The data a config names, with the candidate sets that people bring."""
+def load_dataset(
+    config: RunConfig,
+    report: Report = refuse,
+    progress: Progress = silent,
+    preparation: Preparation | None = None,
+) -> Dataset:
+    """The data a config names, with the candidate sets that people bring; images as photos for an encoder, if it is
+    said how they are to be prepared."""
     how = Reading(
         annotations=config.candidates.file,
         votes=config.candidates.votes,
-        weigh_votes=config.candidates.weigh_votes,
+        weigh=config.candidates.weigh,
         allow_missing_truth=config.candidates.allow_missing_truth,
-        size=config.data_size,
+        format=config.candidates.format,
+        column=config.candidates.column,
+        threshold=config.candidates.threshold,
+        unlabelled=config.candidates.empty == "unlabelled",
+        by_label=config.candidates.empty == "label",
+        tree=None if config.classes_tree is None else read_tree(config.classes_tree),
+        separator=config.candidates.separator,
+        size=config.data_size if preparation is None else None,
+        preparation=preparation,
+        image_column=config.data_image_column,
         split=config.data_split,
         test_share=config.data_test_share,
         seed=config.seed,
     )
-    return load.load(config.data, config.data_dir, how, report, progress)
+    if not config.skip_bad or report is not refuse:
+        dataset = load.load(config.data, config.data_dir, how, report, progress)
+    else:
+        leaving = LeavingOut()
+        dataset = load.load(config.data, config.data_dir, how, leaving, progress)
+        dataset = replace(dataset, notes=(*dataset.notes, *leaving.notes()))
+    return dataset if preparation is None else as_photos(dataset, preparation)
+
+
+def as_photos(dataset: Dataset, preparation: Preparation) -> Dataset:
+    """The same images, as photos for an encoder: those of an array become pictures of their own."""
+    if dataset.photos is not None:
+        return dataset
+    if dataset.kind == "features":
+        raise UserError(
+            f"{dataset.name} has features, and a pretrained encoder takes photos: leave out --network, or give images."
+        )
+    parts = [part for part in (dataset.samples, dataset.test_samples) if part is not None]
+    pictures = [picture_of(image) for part in parts for image in part]
+    count = len(dataset.samples)
+    return replace(
+        dataset,
+        samples=np.arange(count),
+        test_samples=None if dataset.test_samples is None else np.arange(count, len(pictures)),
+        mean=preparation.mean,
+        std=preparation.std,
+        photos=Photos(pictures, preparation),
+    )
 
 
 def require_apart(config: RunConfig, out: Path) -> None:

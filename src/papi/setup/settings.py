@@ -20,6 +20,7 @@ from papi.config import (
     Values,
     as_typed,
 )
+from papi.data.dataset import Dataset
 from papi.data.known.sources import SOURCES
 from papi.errors import UserError, unknown
 from papi.methods import METHODS, find_method
@@ -28,6 +29,8 @@ from papi.methods.options import parse_options
 
 HOLDOUT = 0.1  # share of the training samples that choosing an epoch takes
 FEATURE_EPOCHS = 200
+EMBEDDING_EPOCHS = 50
+TUNED_EPOCHS = 3
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def complete(config: RunConfig, *, features: bool, sets_given: bool) -> Settings
             "option": tuple(f"{name}={as_typed(value)}" for name, value in sorted(options.items())),
             "options": options,
             "network": config.network or preset.network,
+            "head": (config.head or preset.network) if config.tune == "head" else None,
             "epochs": config.epochs or preset.epochs,
             "batch_size": config.batch_size or preset.batch_size,
             "drop_last": preset.drop_last if config.drop_last is None else config.drop_last,
@@ -72,8 +76,17 @@ def complete(config: RunConfig, *, features: bool, sets_given: bool) -> Settings
     )
 
 
+def settings_for(config: RunConfig, dataset: Dataset) -> Settings:
+    """What is run if a config is trained on a dataset."""
+    return complete(config, features=dataset.kind == "features", sets_given=dataset.candidates is not None)
+
+
 def quick(config: RunConfig, kind: type[MethodConfig], given: Values, features: bool) -> Preset:
     """Short runs on a CPU: the same network and optimizer for every method, so that comparisons are fair."""
+    if config.tune == "head":
+        return _quick_embeddings(config, kind, given)
+    if config.tune == "all":
+        return _quick_tuned(config, kind, given)
     if features:
         return _quick_features(config, kind, given)
     epochs = config.epochs or kind.quick_epochs(given)
@@ -107,6 +120,47 @@ def _quick_features(config: RunConfig, kind: type[MethodConfig], given: Values) 
     return Preset("mlp", epochs, 128, False, optim, kind.quick(epochs, given))
 
 
+def _quick_embeddings(config: RunConfig, kind: type[MethodConfig], given: Values) -> Preset:
+    """For features of a frozen encoder, chosen on held-out training photos (docs/photos.md): the same for every method.
+
+    papi train --data photos/ --network timm:NAME        50 epochs, seconds on one core once photos are embedded
+
+    A linear head: with large candidate sets, a hidden layer learns wrong candidates by heart. Its weights decay a lot.
+    """
+    epochs = config.epochs or EMBEDDING_EPOCHS
+    optim = OptimSettings(
+        optimizer="adam",
+        lr=1e-3,
+        momentum=0.9,
+        nesterov=False,
+        weight_decay=0.02,
+        decay="matrices",
+        schedule="cosine",
+    )
+    return Preset("linear", epochs, 64, False, optim, kind.quick(epochs, given) | kind.frozen(epochs, given))
+
+
+def _quick_tuned(config: RunConfig, kind: type[MethodConfig], given: Values) -> Preset:
+    """For a pretrained encoder that goes on learning. It begins with the head that was found while it was frozen.
+
+    papi train --data photos/ --network timm:NAME --tune all        3 epochs, each several times the cost of embedding
+    """
+    epochs = config.epochs or TUNED_EPOCHS
+    optim = OptimSettings(
+        optimizer="sgd",
+        lr=0.01,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=1e-4,
+        decay="matrices",
+        schedule="warmup-cosine",
+        clip_norm=1.0,
+        encoder_lr=1e-3,  # a larger one would first undo what it knows
+    )
+    options = kind.quick(epochs, given) | kind.frozen(epochs, given)  # as the head was found, which costs least, too
+    return Preset(config.network or "", epochs, 32, False, optim, options)
+
+
 def paper(config: RunConfig, kind: type[MethodConfig], given: Values, features: bool) -> Preset:
     """The settings of the method's release for the dataset and the flip rate."""
     release = _release(config, kind, given)
@@ -116,8 +170,9 @@ def paper(config: RunConfig, kind: type[MethodConfig], given: Values, features: 
         momentum=0.9,
         nesterov=False,
         weight_decay=release.weight_decay,
-        decay="all",
+        decay=release.decay,
         schedule=release.schedule,
+        clip_norm=release.clip_norm,
     )
     network = "mlp" if features else "resnet18"
     return Preset(network, release.epochs, release.batch_size, release.drop_last, optim, release.options)
@@ -152,7 +207,11 @@ def _candidates(config: RunConfig, sets_given: bool) -> CandidateSettings:
 def _require_used(sets: CandidateSettings) -> None:
     """Stop at a setting that candidate sets of this kind are not made with: it would do nothing."""
     kind = sets.kind or "given with the data"
-    used = {"flip_rate": sets.kind is not None and sets.rate is not None, "noise_rate": sets.kind == "noisy"}
+    used = {
+        "flip_rate": sets.kind is not None and sets.rate is not None,
+        "noise_rate": sets.kind == "noisy",
+        "weigh": sets.kind is None,
+    }
     for name, counts in used.items():
         if not counts and getattr(sets, name) != getattr(CandidatesConfig(), name):
             option = f"--candidates.{name.replace('_', '-')}"
@@ -162,7 +221,7 @@ def _require_used(sets: CandidateSettings) -> None:
 def _holdout(config: RunConfig) -> float:
     if config.data_holdout is not None:
         return config.data_holdout
-    return 0.0 if config.select == "last" else HOLDOUT
+    return 0.0 if (config.select, config.stop_when) == ("last", "never") else HOLDOUT
 
 
 def _filled(given: OptimConfig, preset: OptimSettings) -> OptimSettings:

@@ -17,8 +17,8 @@ from papi import distributed
 from papi.config import OptimSettings
 from papi.data.dataset import Dataset, Progress, silent
 from papi.data.digest import content_hash
-from papi.data.loader import Loader
-from papi.data.views.choose import normaliser, views_of
+from papi.data.loader import Loader, on_device
+from papi.data.views.choose import normaliser_of, views_of
 from papi.errors import UserError
 from papi.files.durable import replacing
 from papi.files.lock import InUseError, Lock
@@ -142,8 +142,8 @@ def _train(
     config = SupervisedConfig()
     network = build(name, dataset.input_shape, len(dataset.class_names), project=False)
     method = Supervised(network, candidates, config, truth=labels).to(device)
-    samples = torch.from_numpy(np.ascontiguousarray(dataset.samples)).to(device)
-    normalise = normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
+    samples = on_device(dataset.samples, device)
+    normalise = normaliser_of(dataset, device)
     loader = Loader(
         samples,
         method.candidates,
@@ -180,7 +180,7 @@ def _train(
 def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:
     """A name for an annotator: its settings, and the samples and labels it learns from."""
     form = repr((dataset.samples.shape, dataset.mean, dataset.std, dataset.recipe))
-    learned_from = replace(dataset, test_samples=None, test_labels=None, initial_confidence=None)
+    learned_from = replace(dataset, test_samples=None, test_labels=None, prior=None, initial_confidence=None)
     return content_hash(learned_from, f"{json.dumps(settings, sort_keys=True)}{form}".encode())[:32]
 
 

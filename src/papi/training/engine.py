@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from papi import distributed
 from papi.data.loader import Loader
@@ -69,6 +69,7 @@ def fit(
     evaluate: Callable[[Method], Measured],
     truth: Tensor | None = None,
     scaler: torch.amp.GradScaler | None = None,
+    clip_norm: float = 0.0,
     resume: State | None = None,
     snapshot_due: Callable[[int, float], bool] = lambda steps, seconds: False,
     stop_requested: Callable[[], bool] = lambda: False,
@@ -78,7 +79,7 @@ def fit(
     Every epoch ends with a snapshot; within one, `snapshot_due` is asked after each step with the steps and seconds
     since the last. When `stop_requested`, the step is finished, a snapshot taken, and the iteration ends. Of processes
     that train together, all do what one of them is asked for. A `scaler` keeps the gradients of half precision from
-    vanishing.
+    vanishing. A gradient of the whole batch whose norm is above `clip_norm` is scaled down to it, unless that is 0.
     """
     start, first_step, tally, clock = 0, 0, Tally(truth), Stopwatch()
     rows: list[EpochRow] = []
@@ -116,7 +117,7 @@ def fit(
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
-            output = train_step(method, optimizer, learning_rate(progress), batch, progress, scaler)
+            output = train_step(method, optimizer, learning_rate(progress), batch, progress, scaler, clip_norm)
             tally.add(output, batch)
             first_bad = torch.where(torch.isfinite(output.loss.detach()) | (first_bad >= 0), first_bad, step)
             last = step + 1 == len(loader)
@@ -153,6 +154,7 @@ def train_step(
     batch: Batch,
     progress: Progress,
     scaler: torch.amp.GradScaler | None = None,
+    clip_norm: float = 0.0,
 ) -> StepOutput:
     """One step; the losses it returns are those of the whole batch, of which this process may hold a part.
 
@@ -170,8 +172,12 @@ def train_step(
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
     distributed.add_gradients(parameters)
+    if clip_norm:
+        if scaler is not None:
+            scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(parameters, clip_norm)
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+        group["lr"] = learning_rate * group.get("share", 1.0)
     if scaler is None:
         optimizer.step()
     else:  # a step whose gradients overflow is left out, and the next is scaled less
@@ -179,6 +185,8 @@ def train_step(
         scaler.update()
     method.after_step(batch, progress)
     distributed.average_statistics(method, part.share)
+    if method.averaged is not None:
+        method.averaged.follow(method.network, progress)
     losses = part.mean({"loss": output.loss, **output.logs})
     return replace(output, loss=losses.pop("loss"), logs=losses)
 

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from papi import distributed
+from papi.data.loader import rows_at_once, values_of
 from papi.data.views.base import Normalise
 from papi.methods.state import Prototypes
 from papi.networks import Network
-
-EVALUATION_BATCH = 1000
 
 
 class Evaluation(NamedTuple):
@@ -42,7 +41,7 @@ def evaluate(
     was_training = network.training
     network.eval()
     logits, embeddings = [], []
-    for some in torch.split(samples[part.own], EVALUATION_BATCH):
+    for some in torch.split(samples[part.own], rows_at_once(values_of(samples, normalise))):
         output = network(normalise(some))
         logits.append(output.logits.float().cpu())
         embeddings.append(network.project(output.features).cpu())

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from papi.data.dataset import Dataset
+from papi.data.loader import on_device
 from papi.data.views.base import Normalise
 from papi.methods.base import Method
 from papi.methods.losses import candidate_argmax, candidate_softmax
@@ -19,6 +20,7 @@ from papi.training.metrics import accuracy, calibration_error, class_similarity,
 from papi.training.selection import HeldOut
 
 EMBEDDING_SAMPLE = 2000  # test samples whose embedding is kept for pictures
+TRAINING_SAMPLE = 1000  # training samples, where there are no test samples
 
 
 class Conclusion(NamedTuple):
@@ -45,13 +47,13 @@ class Evaluator:
         self.normalise = normalise
         self.test_samples = None
         if dataset.test_samples is not None:
-            self.test_samples = torch.from_numpy(np.ascontiguousarray(dataset.test_samples)).to(device)
+            self.test_samples = on_device(dataset.test_samples, device)
 
     def measure(self, method: Method) -> Measured:
         """The measurements of an epoch."""
         values = self._of_confidence(method)
         if self.held_out is not None:
-            held = evaluate(method.network, self.held_out.samples, self.normalise)
+            held = evaluate(method.result, self.held_out.samples, self.normalise)
             values |= criteria(held.probabilities.numpy(), self.held_out.candidates)
         test = self.test(method)
         if test is None or self.test_labels is None:
@@ -67,7 +69,7 @@ class Evaluator:
         """What the method's network says about the test samples, if there are any."""
         if self.test_samples is None:
             return None
-        return evaluate(method.network, self.test_samples, self.normalise, method.prototypes)
+        return evaluate(method.result, self.test_samples, self.normalise, method.prototypes)
 
     def _of_confidence(self, method: Method) -> dict[str, float]:
         if method.confidence is None:
@@ -85,9 +87,9 @@ class Evaluator:
         sure of itself, never that it is too modest.
         """
         if self.held_out is not None:
-            held = evaluate(method.network, self.held_out.samples, self.normalise)
+            held = evaluate(method.result, self.held_out.samples, self.normalise)
             return fit_temperature(held.logits.numpy(), self.held_out.candidates)
-        trained = evaluate(method.network, samples, self.normalise)
+        trained = evaluate(method.result, samples, self.normalise)
         return fit_temperature(trained.logits.numpy(), method.candidates[:].cpu().numpy(), lowest=1.0)
 
     def conclude(
@@ -100,15 +102,19 @@ class Evaluator:
         samples now, within their candidates, is kept beside: where the two differ, a person should look.
         """
         candidates = method.candidates[:].cpu()
-        arrays = self._resolve(method, samples, candidates, temperature, method.confidence)
+        prior = method.prior.shares(slice(None), method.candidates[:])
+        arrays = self._resolve(method, samples, candidates, temperature, prior, method.confidence)
         right = None if self.labels is None else arrays["confidence"].argmax(1) == self.labels
         if self.held_out is not None:
             held_sets = torch.from_numpy(self.held_out.candidates)
-            held = self._resolve(method, self.held_out.samples, held_sets, temperature)
+            prior = method.prior.of_others(self.held_out.prior, held_sets)
+            held = self._resolve(method, self.held_out.samples, held_sets, temperature, prior)
             arrays = {name: _merged(self.held_out.rows, arrays[name], held[name]) for name in arrays}
             arrays["held_out"] = np.flatnonzero(self.held_out.rows)
         error = None
-        if test is not None:
+        if test is None:
+            arrays |= self._of_training(method, samples)
+        else:
             arrays |= _of_test(test, temperature)
             if self.test_labels is not None:
                 error = calibration_error(arrays["test_probabilities"], self.test_labels)
@@ -123,16 +129,33 @@ class Evaluator:
             disambiguation_accuracy=None if right is None else float(right.mean()),
         )
 
+    def _of_training(self, method: Method, samples: Tensor) -> dict[str, np.ndarray]:
+        """Where the network places some training samples: a picture for those who have no test samples."""
+        chosen = np.linspace(0, len(samples) - 1, min(TRAINING_SAMPLE, len(samples)), dtype=int)
+        some = evaluate(method.network, samples[torch.from_numpy(chosen)], self.normalise)
+        trained_on = np.arange(len(samples)) if self.held_out is None else np.flatnonzero(~self.held_out.rows)
+        return {"training_embedding": some.embedding.numpy(), "training_index": trained_on[chosen]}
+
     def _resolve(
-        self, method: Method, samples: Tensor, candidates: Tensor, temperature: float, known: Confidence | None = None
+        self,
+        method: Method,
+        samples: Tensor,
+        candidates: Tensor,
+        temperature: float,
+        prior: Tensor | None,
+        known: Confidence | None = None,
     ) -> dict[str, np.ndarray]:
         """Confidence, the method's own if it is `known`, and the candidate that each classifier prefers.
 
-        The second opinion is what the trained network thinks of the label that the confidence decided for.
+        The second opinion is what the trained network thinks of the label that the confidence decided for. It is the
+        network's alone; a confidence that is made of it counts the prior `(n, K)` as the guesses in training do.
         """
-        now = evaluate(method.network, samples, self.normalise, method.prototypes)
+        now = evaluate(method.result, samples, self.normalise, method.prototypes)
         opinion = candidate_softmax(now.logits / temperature, candidates)
-        confidence = opinion if known is None else known.all_rows.cpu()
+        if known is not None:
+            confidence = known.all_rows.cpu()
+        else:
+            confidence = opinion if prior is None else candidate_softmax(now.logits / temperature, prior.cpu())
         arrays = {
             "confidence": confidence.numpy(),
             "second_opinion": opinion.gather(1, candidate_argmax(confidence, candidates)[:, None])[:, 0].numpy(),

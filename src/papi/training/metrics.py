@@ -14,6 +14,12 @@ def accuracy(predicted: np.ndarray, labels: np.ndarray) -> float:
     return float((predicted == labels).mean())
 
 
+def level_accuracies(predicted: np.ndarray, labels: np.ndarray, levels: Sequence[Sequence[str]]) -> list[float]:
+    """For each level of a tree of classes, the share of predictions in the group of the true label."""
+    groups = [np.unique(np.array(level), return_inverse=True)[1] for level in levels]
+    return [accuracy(group[predicted], group[labels]) for group in groups]
+
+
 def criteria(probabilities: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
     """All of `CRITERIA`, from probabilities `(N, K)` and candidate sets `(N, K) bool` of samples not trained on."""
     return {

@@ -14,23 +14,36 @@ _WARMUP = 0.15  # share of all steps
 _FLOOR = 1e-3  # share of the highest learning rate that is left at the end
 _MILESTONES = (1 / 2, 3 / 4)  # where in the run a multistep schedule drops
 _DROP = 0.1
+_ENCODER = ".encoder."  # in the names of its parameters
 _HALF_LIFE = 50  # epochs in which an exponential schedule falls to one half
 
 
 def build_optimizer(module: nn.Module, config: OptimSettings) -> torch.optim.Optimizer:
-    """SGD or Adam over all parameters that learn. Weight decay is part of the gradient in both, as in the releases."""
-    learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    decaying = learning if config.decay == "all" else [p for p in learning if p.ndim > 1]
-    rest = [] if config.decay == "all" else [p for p in learning if p.ndim <= 1]
-    groups: list[dict[str, Any]] = [
-        {"params": decaying, "weight_decay": config.weight_decay},
-        {"params": rest, "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
+    """SGD or Adam over all parameters that learn. Weight decay is part of the gradient in both, as in the releases.
+
+    An encoder with a learning rate of its own has groups of its own: their `share` of the rate is what they learn with.
+    """
+    learning = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    encoder = [name for name in learning if config.encoder_lr and _ENCODER in f".{name}"]
+    rest = [learning[name] for name in learning if name not in set(encoder)]
+    groups = _by_decay(rest, config)
+    if encoder:
+        share = config.encoder_lr / config.lr if config.lr else 0.0
+        groups += [group | {"share": share} for group in _by_decay([learning[name] for name in encoder], config)]
     if config.optimizer == "adam":
         return torch.optim.Adam(groups, lr=config.lr, fused=True)
     nesterov = config.nesterov and config.momentum > 0
     return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
+
+
+def _by_decay(parameters: list[nn.Parameter], config: OptimSettings) -> list[dict[str, Any]]:
+    """Groups of parameters that decay and that do not."""
+    decays = {id(each) for each in parameters if config.decay == "all" or each.ndim > 1}
+    groups: list[dict[str, Any]] = [
+        {"params": [each for each in parameters if id(each) in decays], "weight_decay": config.weight_decay},
+        {"params": [each for each in parameters if id(each) not in decays], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
 
 
 def learning_rate(config: OptimSettings) -> Callable[[Progress], float]:

@@ -1,13 +1,16 @@
 """Choosing the epoch whose model is kept by samples that have candidate sets and were not trained on."""
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from papi.config import Select
+from papi.config import Select, StopWhen
 from papi.data.dataset import Dataset
+from papi.data.loader import on_device
 from papi.errors import UserError
 from papi.methods.base import Method
 from papi.randomness import draws
@@ -21,6 +24,7 @@ class HeldOut(NamedTuple):
     rows: np.ndarray  # (N,) bool: which of all samples they are
     samples: Tensor  # (M, C, H, W) uint8 or (M, d) float32, on the device
     candidates: np.ndarray  # (M, K) bool
+    prior: np.ndarray | None = None  # (M, K) float32, if something is known of their candidates
 
 
 def hold_out(
@@ -37,8 +41,23 @@ def hold_out(
         )
     rows = np.zeros(len(candidates), bool)
     rows[draws(seed, "held-out candidates").permutation(len(candidates))[:count]] = True
-    samples = torch.from_numpy(np.ascontiguousarray(dataset.samples[rows])).to(device)
-    return dataset.taking(np.flatnonzero(~rows)), candidates[~rows], HeldOut(rows, samples, candidates[rows])
+    samples = on_device(dataset.samples[rows], device)
+    prior = None if dataset.prior is None else dataset.prior[rows]
+    return dataset.taking(np.flatnonzero(~rows)), candidates[~rows], HeldOut(rows, samples, candidates[rows], prior)
+
+
+def has_stopped_rising(rows: Sequence[EpochRow], rule: StopWhen, patience: int) -> bool:
+    """Whether a criterion has had no new best value for so many epochs. The rows alone decide, so a run can resume."""
+    if rule == "never":
+        return False
+    values = [criterion_of(row, rule) for row in rows]
+    known = [-math.inf if value is None else value for value in values]
+    return bool(known) and len(known) - 1 - known.index(max(known)) >= patience
+
+
+def criterion_of(row: EpochRow, rule: Select | StopWhen) -> float | None:
+    """The value of an epoch that a rule goes by."""
+    return row.covering_rate if rule == "covering-rate" else row.approximated_accuracy
 
 
 class Pick:
@@ -53,7 +72,7 @@ class Pick:
 
     def see(self, row: EpochRow, method: Method) -> None:
         """Take note of an epoch that has just ended."""
-        value = row.covering_rate if self.rule == "covering-rate" else row.approximated_accuracy
+        value = criterion_of(row, self.rule)
         if self.rule == "last" or value is None:
             return
         if self.saved is None or value >= self.saved["value"]:

@@ -1,22 +1,28 @@
 """The result of a run, in numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from papi.config import Settings
 from papi.data.dataset import Dataset
 from papi.runs.schema import EpochRow, Summary
 from papi.training.evaluator import Conclusion
 
+_SAME = 0.999  # cosine similarity from which two prototypes are one
+
 
 def summarise(
     settings: Settings,
     dataset: Dataset,
+    candidates: np.ndarray,
     statistics: Mapping[str, float],
     rows: list[EpochRow],
     picked: EpochRow,
     conclusion: Conclusion,
     *,
     trained_on: int,
+    trained_epochs: float,
     temperature: float,
     peak_memory: int,
 ) -> Summary:
@@ -33,6 +39,7 @@ def summarise(
         network=settings.network,
         seed=settings.seed,
         epochs=settings.epochs,
+        trained_epochs=trained_epochs,
         flip_rate=settings.candidates.rate if dataset.candidates is None else None,
         mean_candidates=statistics["mean_candidates"],
         singletons=statistics["singletons"],
@@ -60,4 +67,26 @@ def summarise(
         ambiguous_resolved=conclusion.ambiguous_resolved,
         disambiguation_accuracy=conclusion.disambiguation_accuracy,
         peak_memory=peak_memory,
+        kind=dataset.kind,
+        resolved_by_class=resolved_by_class(dataset.class_names, candidates, conclusion.arrays.confidence),
+        collapsed_prototypes=collapsed(dataset.class_names, candidates, conclusion.arrays.prototypes),
     )
+
+
+def resolved_by_class(names: Sequence[str], candidates: np.ndarray, confidence: np.ndarray) -> dict[str, int]:
+    """How many images were resolved to each class that is a candidate of any."""
+    labels = np.where(candidates, confidence, -1).argmax(1)
+    counts = np.bincount(labels, minlength=len(names)).tolist()
+    used = np.atleast_1d(candidates.any(0)).tolist()
+    return {name: count for name, count, occurs in zip(names, counts, used, strict=True) if occurs}
+
+
+def collapsed(names: Sequence[str], candidates: np.ndarray, prototypes: np.ndarray | None) -> tuple[str, ...]:
+    """Candidate classes whose prototype `(d,)` tells nothing: no image ever came near it, or another has the same."""
+    if prototypes is None:
+        return ()
+    used = np.flatnonzero(candidates.any(0))
+    vectors = prototypes[used]
+    similar = vectors @ vectors.T > _SAME
+    gone = ~vectors.any(1) | (similar & ~np.eye(len(used), dtype=bool)).any(1)
+    return tuple(names[number] for number in used[gone])

@@ -71,8 +71,20 @@ def test_a_changed_image_is_another_set(files: list[Path], tmp_path: Path) -> No
 def test_a_damaged_cache_is_made_again(files: list[Path], cache: Path) -> None:
     read_images(files, Wanted())
     [file] = cache.rglob("*.npy")
-    file.write_bytes(file.read_bytes()[:1000])
-    assert np.array_equal(read_images(files, Wanted()), expected(files))
+    whole = file.read_bytes()
+    for spoilt in (whole[:1000], whole.replace(b"}", b" ", 1)):
+        file.write_bytes(spoilt)
+        assert np.array_equal(read_images(files, Wanted()), expected(files))
+    assert file.read_bytes() == whole
+
+
+def test_a_pipe_in_the_cache_is_not_waited_for(files: list[Path], cache: Path) -> None:
+    read_images(files, Wanted())
+    [file] = cache.rglob("*.npy")
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(UserError, match="cache"):
+        read_images(files, Wanted())
 
 
 def test_a_full_disk_leaves_nothing(files: list[Path], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,16 @@ def test_centre_before_resizing(tmp_path: Path) -> None:
     assert (decode(tmp_path / "a.png", Target(8, 8, 1, centre=16)) == 100).all()
 
 
+@pytest.mark.parametrize(("width", "height"), [(23, 21), (24, 22), (25, 20), (40, 31)])
+def test_the_centre_is_torchvisions(width: int, height: int, tmp_path: Path) -> None:
+    """CenterCrop rounds margins, half a pixel to the even number; Resize is bilinear. Both are written out again."""
+    image = Image.fromarray(np.random.default_rng(width).integers(0, 256, (height, width), np.uint8))
+    image.save(tmp_path / "a.png")
+    top, left = round((height - 20) / 2.0), round((width - 20) / 2.0)
+    expected = image.crop((left, top, left + 20, top + 20)).resize((8, 8), Image.Resampling.BILINEAR)
+    np.testing.assert_array_equal(decode(tmp_path / "a.png", Target(8, 8, 1, centre=20))[0], np.asarray(expected))
+
+
 @pytest.mark.parametrize("side", [5, 31, 300])
 def test_any_size_becomes_one(side: int, tmp_path: Path) -> None:
     Image.fromarray(gradient(side)).save(tmp_path / "a.jpg", quality=95)

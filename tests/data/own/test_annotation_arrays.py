@@ -87,6 +87,24 @@ def test_counts_are_votes(rule: str, expected: list[list[int]]) -> None:
     assert found.votes is counts
 
 
+@pytest.mark.parametrize("name", ["weights", "probabilities"])
+def test_weights_are_candidates_with_shares(name: str) -> None:
+    found = from_arrays({name: np.array([[6, 2, 0], [0, 0, 0], [0, 0, 0.5]])}, PATH, None, "union")
+    assert found.candidates.tolist() == [[True, True, False], [False, False, False], [False, False, True]]
+    assert found.weights is not None
+    assert found.weights.tolist() == [[0.75, 0.25, 0], [0, 0, 0], [0, 0, 1]]
+    assert found.votes is None
+
+
+def test_weights_beside_candidates_count_among_these() -> None:
+    arrays = {"candidates": np.array([[1, 1, 0], [0, 1, 1]]), "probabilities": np.array([[0.3, 0.1, 0.6], [0.7, 0, 1]])}
+    found = from_arrays(arrays, PATH, None, "union")
+    assert found.candidates.tolist() == [[True, True, False], [False, False, True]], "weight zero is no candidate"
+    assert found.weights is not None
+    np.testing.assert_allclose(found.weights, [[0.75, 0.25, 0], [0, 0, 1]])
+    assert from_arrays(arrays, PATH, None, "union", 0.3).candidates.sum(1).tolist() == [1, 1]
+
+
 def test_names_must_be_those_that_are_known() -> None:
     arrays = {"candidates": np.eye(2), "class_names": np.array(["dog", "cat"])}
     assert from_arrays(arrays, PATH, ("dog", "cat"), "union").class_names == ("dog", "cat")

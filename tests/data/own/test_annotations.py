@@ -158,8 +158,7 @@ BAD = {
     "nothing": ("", r"is empty"),
     "header alone": ("file_name,candidates\n", r"labels.csv has no usable rows"),
     "header of classes alone": ("file_name,cat,dog\n", r"labels.csv has no usable rows"),
-    "semicolons": ("file_name;candidates\na;cat|dog\n", r"line 1 is one column, .*must be separated by commas"),
-    "tabs": ("file_name\tcandidates\na\tcat|dog\n", r"line 1 is one column, .*must be separated by commas"),
+    "spaces": ("file_name candidates\na cat|dog\n", r"lacks a column: there is no column 'file_name'"),
     "nameless class": ("file_name,cat,dog,\na,1,0,\n", r"labels.csv has a column without a name"),
     "split": ("file_name,candidates,split\na,cat|dog,tset\n", r"line 2: there is no split 'tset': did you mean 'test'"),
     "test row": ("file_name,candidates,split\na,cat|dog,test\n", r"line 2 is a test row without a true label"),
@@ -187,7 +186,7 @@ def test_wrong_encoding_names_the_line(tmp_path: Path) -> None:
     [
         ("{", "line 2 is not JSON"),
         ("[1]", "line 2 is not a JSON object"),
-        ('{"file_name": "b", "candidates": {"cat": 1}}', "line 2 has candidates that are no list of labels"),
+        ('{"file_name": "b", "candidates": {"cat": "1"}}', "line 2 has candidates without a number for each label"),
         ('{"file_name": "b", "candidates": [null]}', "line 2 has candidates that are no list of labels"),
         ('{"file_name": "b", "candidates": []}', "line 2: its candidate set is empty"),
         ('{"file_name": "b"}', "line 2: its candidate set is empty"),
@@ -309,6 +308,17 @@ FRACTION = np.array([[1, 0, 1], [0, 1, 0], [1, 0.6, 0.6]])
         ({"candidates": np.ones((2, 2)), "class_names": np.array(["a"])}, "2 columns of candidates for 1 classes"),
         ({"candidates": np.ones((2, 2)), "split": np.array(["train", "tset"])}, "there is no split 'tset'"),
         ({"candidates": np.array([[1, None]], object)}, "cannot be read"),
+        ({"weights": np.ones(2)}, "N x K of numbers of zero or more is needed"),
+        ({"weights": np.array([[0.5, -1]])}, r"row 1 of weights has -1.0: numbers of zero or more are needed"),
+        ({"probabilities": np.array([[1, 0], [np.nan, 1]])}, r"row 2 of probabilities has nan"),
+        ({"weights": np.array([[0.5, 1], [0, 0]])}, "row 2: its candidate set is empty"),
+        ({"weights": np.eye(2), "candidates": np.eye(2)[::-1]}, "row 1 of weights has nothing above zero for its cand"),
+        (
+            {"weights": np.eye(2), "candidates": np.ones((3, 2))},
+            r"candidates of shape \(3, 2\) and weights of \(2, 2\)",
+        ),
+        ({"weights": np.eye(2), "counts": np.eye(2)}, "both weights and counts: leave one out"),
+        ({"weights": np.eye(2), "probabilities": np.eye(2)}, "both weights and probabilities: leave one out"),
     ],
 )
 def test_bad_arrays(arrays: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
@@ -318,8 +328,8 @@ def test_bad_arrays(arrays: dict[str, np.ndarray], message: str, tmp_path: Path)
 
 
 def test_no_table(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"give one of .csv, .jsonl, .parquet or .npz"):
-        read_annotations(write(tmp_path, "x", "labels.xlsx"), Rules())
+    with pytest.raises(UserError, match=r"give one of .csv, .tsv, .jsonl, .parquet, .xlsx, .npz"):
+        read_annotations(write(tmp_path, "x", "labels.doc"), Rules())
     with pytest.raises(UserError, match="cannot be read: No such file"):
         read_annotations(tmp_path / "nothing.csv", Rules())
 

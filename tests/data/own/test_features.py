@@ -47,6 +47,8 @@ def test_tables_without_features_or_rows() -> None:
         table_features(table({"candidates": "cat", "label": "cat"}), refuse)
     with pytest.raises(UserError, match=r"t.csv has no usable rows"):
         table_features(Table(Path("t.csv"), ("x",), ()), refuse)
+    with pytest.raises(UserError, match=r"f.npz has no columns of features"):
+        finite_features(np.zeros((3, 0)), "f.npz", refuse)
 
 
 @given(

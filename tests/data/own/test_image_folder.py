@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 import published_files as published
 from papi.data.dataset import Dataset, refuse, silent
+from papi.data.images.kept import KeptPhotos
 from papi.data.own.annotation_arrays import Annotations
 from papi.data.own.annotations import Rules, read_annotations
 from papi.data.own.image_folder import load_annotated, load_by_class, own_recipe
 from papi.data.views.images import ImageViews
 from papi.errors import UserError
+from papi.networks.preparation import Preparation
 from papi.randomness import draws
 
 NAMES = [f"{k}.png" for k in range(8)]
@@ -117,3 +119,31 @@ def test_images_of_any_size_have_views(height: int, width: int) -> None:
     images = torch.full((3, 1, height, width), 9, dtype=torch.uint8)
     for name in ("weak", "strong"):
         assert ImageViews(own_recipe(height, width))(name, images, draws(0, name)).shape == images.shape
+
+
+def test_photos_for_an_encoder_keep_their_sizes(tmp_path: Path) -> None:
+    for k in range(10):
+        published.write_images(tmp_path / ("train" if k < 6 else "test") / "ab"[k % 2], [f"{k}.png"], 30 + k)
+    data = load_by_class(tmp_path, Preparation(size=28), refuse, silent)
+    assert data.photos is not None
+    assert data.test_samples is not None
+    assert (data.kind, data.input_shape, len(data.photos)) == ("images", (3, 28, 28), 10)
+    assert (data.samples.tolist(), data.test_samples.tolist()) == ([0, 1, 2, 3, 4, 5], [6, 7, 8, 9])
+    assert data.mean == Preparation().mean
+    image = data.image(2, test=True)
+    assert image is not None
+    assert np.array_equal(image, data.photos[8])
+    (tmp_path / "train" / "a" / "0.png").write_text("no image")
+    with pytest.raises(UserError, match="not an image"):
+        load_by_class(tmp_path, Preparation(size=28), refuse, silent)
+
+
+def test_large_images_keep_their_proportions(tmp_path: Path) -> None:
+    published.write_images(tmp_path / "a", ["0.png", "1.png"], 30)
+    published.write_images(tmp_path / "b", ["2.png", "3.png"], 40)
+    large, small = (load_by_class(tmp_path, size, refuse, silent) for size in (97, 96))
+    assert isinstance(large.photos, KeptPhotos)
+    assert large.input_shape == (3, 97, 97)
+    assert large.photos[3].shape == (3, 111, 111)
+    assert small.photos is None
+    assert small.samples.shape[1:] == (3, 96, 96)

@@ -3,7 +3,7 @@
 import csv
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import published_files as published
-from papi.data.images.decode import Target, decode
-from papi.data.own.incoming import Part, count_samples, read_parts
+from papi.data.dataset import Report
+from papi.data.images.decode import Target, decode, decode_photo
+from papi.data.own import incoming
+from papi.data.own.incoming import Part, count_samples
+from papi.data.views.photos import PhotoViews
 from papi.errors import UserError
+from papi.networks.preparation import Preparation
 
 GREY = (1, 6, 5)
 
@@ -36,6 +40,18 @@ def read(paths: Sequence[Path], shape: tuple[int, ...] = GREY, size: int = 4) ->
 
 def together(parts: Sequence[Part]) -> np.ndarray:
     return np.concatenate([part.samples for part in parts])
+
+
+def read_parts(
+    paths: Sequence[Path], shape: tuple[int, ...], size: int, report: Report, preparation: Preparation | None = None
+) -> Iterator[Part]:
+    """The parts that have samples, read one after another."""
+    for read in incoming.read_parts(paths, shape, size, report, preparation):
+        part = read()
+        for problem in part.problems:
+            report(problem)
+        if len(part.samples):
+            yield part
 
 
 def write_photos(folder: Path, count: int) -> list[Path]:
@@ -220,3 +236,14 @@ def test_named_pipes_are_not_waited_for(tmp_path: Path) -> None:
     parts, problems = read([tmp_path])
     assert len(together(parts)) == 1
     assert problems == [f"{tmp_path / 'p.png'} is no regular file."]
+
+
+def test_photos_for_an_encoder_are_squares_from_the_middle(tmp_path: Path) -> None:
+    file = tmp_path / "photo.png"
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 50, 3), np.uint8)
+    Image.fromarray(pixels).save(file)
+    preparation = Preparation(size=28)
+    [part] = read_parts([file], (28,), 4, sound, preparation)
+    np.testing.assert_array_equal(part.samples[0], pixels[2:30, 11:39].transpose(2, 0, 1))
+    plain = PhotoViews(preparation).plain([decode_photo(file, preparation)])
+    np.testing.assert_array_equal(part.samples, plain.numpy())

@@ -165,19 +165,19 @@ def test_listed_classes_fix_the_order(folder: Path) -> None:
         load(folder, annotations=file)
 
 
-def test_votes_weigh_the_start(folder: Path) -> None:
+def test_votes_are_a_prior(folder: Path) -> None:
     text = "file_name,annotator,label\na.png,x,cat\na.png,y,cat\na.png,z,dog\nb.png,x,dog\n"
-    data = load(folder, annotations=table(folder, text), weigh_votes=True)
-    assert data.initial_confidence is not None
-    assert data.initial_confidence == pytest.approx(np.array([[2.5 / 4, 1.5 / 4], [0, 1]]))
-    with pytest.raises(UserError, match="has no votes to weigh"):
-        load(folder, annotations=table(folder, "file_name,candidates\na.png,cat|dog\n"), weigh_votes=True)
+    data = load(folder, annotations=table(folder, text), weigh="auto")
+    assert data.prior is not None
+    assert data.prior == pytest.approx(np.array([[2.5 / 4, 1.5 / 4], [0, 1]]))
+    with pytest.raises(UserError, match="has neither votes nor weights"):
+        load(folder, annotations=table(folder, "file_name,candidates\na.png,cat|dog\n"), weigh="auto")
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"weigh_votes": True}, "has no votes to weigh: leave out --candidates.weigh-votes"),
+        ({"weigh": "auto"}, "has neither votes nor weights: leave out --candidates.weigh"),
         ({"votes": "at-least-2"}, "has no votes: leave out --candidates.votes"),
         ({"votes": "vaguest"}, "has no votes: leave out --candidates.votes"),
     ],
@@ -195,8 +195,8 @@ def test_options_for_votes_without_votes(how: dict[str, object], message: str, t
 
 def test_counts_of_one_are_votes_too(tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", features=np.eye(2), counts=np.array([[1, 0], [1, 1]]))
-    data = load(tmp_path / "f.npz", weigh_votes=True)
-    assert data.initial_confidence == pytest.approx(np.array([[1, 0], [0.5, 0.5]]))
+    data = load(tmp_path / "f.npz", weigh="auto")
+    assert data.prior == pytest.approx(np.array([[1, 0], [0.5, 0.5]]))
 
 
 def test_votes_on_a_known_dataset(tmp_path: Path) -> None:
@@ -232,6 +232,20 @@ def test_features_as_arrays(tmp_path: Path) -> None:
     assert data.kind == "features"
     assert data.samples.shape == (16, 4)
     assert data.mean == pytest.approx(data.samples.mean(0))
+
+
+def test_weights_as_arrays_are_a_prior(tmp_path: Path) -> None:
+    weights = np.array([[3, 1, 0], [0, 0, 0], [0, 1, 1]])
+    np.savez(tmp_path / "f.npz", features=FEATURES[:3], weights=weights)
+    data = load(tmp_path / "f.npz", unlabelled=True)
+    assert data.candidates is not None
+    assert data.prior is not None
+    assert data.candidates.tolist() == [[True, True, False], [True, True, True], [False, True, True]]
+    np.testing.assert_allclose(data.prior, [[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0.5, 0.5]], rtol=1e-6)
+    assert load(tmp_path / "f.npz", unlabelled=True, weigh="off").prior is None
+    np.savez(tmp_path / "g.npz", features=FEATURES[:3], labels=[0, 1, 2])
+    beside = load(tmp_path / "g.npz", annotations=tmp_path / "f.npz", unlabelled=True, test_share=0)
+    np.testing.assert_array_equal(beside.prior, data.prior)
 
 
 IMAGES = np.zeros((4, 8, 8), np.uint8)

@@ -10,10 +10,12 @@ from papi.data.views.features import (
     STRONG_DROPOUT,
     STRONGER,
     WEAK_NOISE,
+    CachedViews,
     FeatureViews,
     NormaliseFeatures,
     noise_for,
 )
+from papi.randomness import draws
 
 MEAN, STD = (5.0, -2.0), (10.0, 0.1)
 FEATURES = torch.tensor(MEAN).repeat(4000, 1) + torch.tensor(STD)
@@ -79,3 +81,32 @@ def test_standardise() -> None:
     normalise = NormaliseFeatures(MEAN, STD, torch.device("cpu"))
     assert normalise(FEATURES).mean().item() == pytest.approx(1, abs=1e-5)
     assert normalise(FEATURES[:0]).shape == (0, 2)
+
+
+def test_one_cached_view_of_each_kind_is_drawn() -> None:
+    table = torch.arange(40 * 7 * 2).view(40, 7, 2).half()
+    views = CachedViews(3, (0.0,) * 2)
+    assert torch.equal(views("plain", table, draws(0, "test")), table[:, 0])
+    for name, kinds in (("weak", [1, 2, 3]), ("strong", [4, 5, 6])):
+        made = views(name, table, draws(0, "test"))
+        chosen = ((made[:, 0] - table[:, 0, 0]) / 2).int().tolist()
+        assert sorted(set(chosen)) == kinds
+        assert torch.equal(made, table[torch.arange(40), torch.tensor(chosen)])
+
+
+def test_of_embeddings_the_plain_view_is_evaluated() -> None:
+    table = torch.randn(6, 5, 2).half()
+    made = NormaliseFeatures(MEAN, STD, torch.device("cpu"))(table)
+    assert made.dtype == torch.float32
+    assert torch.equal(made, (table[:, 0].float() - torch.tensor(MEAN)) / torch.tensor(STD))
+
+
+def test_embeddings_without_views_of_their_own() -> None:
+    table = torch.randn(4000, 1, 2, dtype=torch.float16) + 9
+    views = CachedViews(0, MEAN)
+    for name in ("plain", "weak"):
+        assert torch.equal(views(name, table, draws(0, "test")), table[:, 0])
+    strong = views("strong", table, draws(0, "test"))
+    lost = strong == torch.tensor(MEAN, dtype=strong.dtype)
+    assert torch.equal(strong[~lost], table[:, 0][~lost])
+    assert lost.float().mean().item() == pytest.approx(STRONG_DROPOUT, abs=0.02)

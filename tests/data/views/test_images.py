@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from papi.data.dataset import ViewRecipe
 from papi.data.views.autoaugment import AutoAugment
-from papi.data.views.images import ImageViews, NormaliseImages, cutout, flip_and_crop, resized_crop
+from papi.data.views.images import ImageViews, NormaliseImages, crop_shares, cutout, flip_and_crop, resized_crop
 
 
 def random_images(count: int, channels: int = 1, size: int = 12) -> Tensor:
@@ -83,6 +84,21 @@ class TestResizedCrop:
         crops = resized_crop(random_images(5, 3, 21), 16, np.random.default_rng(0))
         assert crops.shape == (5, 3, 16, 16)
         assert crops.dtype == torch.uint8
+
+    def test_they_are_resized_as_pillow_does(self) -> None:
+        """Any part, smaller and larger than the result, to a grey level."""
+        image = random_images(1, 3, 84)
+        random = np.random.default_rng(3)
+        shares = crop_shares(40, 84, 84, 0.08, random)
+        places = random.uniform(0, 1, shares.shape)
+        crops = resized_crop(image.expand(40, -1, -1, -1), 64, np.random.default_rng(3))
+        pixels = Image.fromarray(image[0].numpy().transpose(1, 2, 0))
+        for crop, share, place in zip(crops, shares, places, strict=True):
+            height, width = np.round(share * 84)
+            top, left = np.floor(place * (85 - np.array([height, width])))
+            part = pixels.crop((int(left), int(top), int(left + width), int(top + height)))
+            expected = np.asarray(part.resize((64, 64), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+            assert np.abs(crop.numpy().astype(int) - expected).max() <= 1
 
     def test_parts_lie_inside_and_have_the_right_shape(self) -> None:
         """On an image whose pixels tell their place, the crop's corners tell which part it is."""

@@ -1,8 +1,14 @@
 """Arrays of images in any common layout, converted to one."""
 
 import numpy as np
+from PIL import Image
 
 from papi.errors import UserError
+
+
+def picture_of(image: np.ndarray) -> Image.Image:
+    """One image `(C, H, W) uint8` as Pillow has it."""
+    return Image.fromarray(np.ascontiguousarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)))
 
 
 def as_image_array(images: np.ndarray, what: str) -> np.ndarray:

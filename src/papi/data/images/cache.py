@@ -11,13 +11,14 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from papi.data.dataset import Progress, Report, refuse, silent
+from papi.data.dataset import FileProblem, Progress, Report, refuse, silent
 from papi.data.images.decode import ImageError, Shape, Target, decode, probe
 from papi.errors import UserError
 from papi.files.durable import replacing
+from papi.files.npz import map_npy
 from papi.files.places import cache_dir
 
-FORMAT = 1  # of the pixels: raise it when decoding changes
+FORMAT = 2  # of the pixels: raise it when decoding changes
 SMALL = 1000  # fewer images are decoded faster than processes start; they stay in memory and are not cached
 DEFAULT_SIDE = 64  # of large images, or images of different sizes, unless the user chooses another
 LARGEST_KEPT = 96  # images that all have one shape, no side longer than this, stay as they are
@@ -90,9 +91,9 @@ def fingerprint(files: Sequence[Path], wanted: Wanted) -> str:
 def find_target(files: Sequence[Path], wanted: Wanted, processes: int, report: Report, progress: Progress) -> Target:
     """The shape for all images, from their headers: grey if all are, their own size if they share a small one."""
     shapes: set[Shape] = set()
-    for start, (found, faults) in _in_order(probe_chunk, files, (), processes):
+    for start, (found, faults) in in_order(probe_chunk, files, (), processes):
         shapes |= found
-        _tell(files, start, faults, report)
+        tell(files, start, faults, report)
         progress("looking at images", start, len(files))
     grey = bool(shapes) and all(shape.grey for shape in shapes) and not wanted.colour
     channels: Literal[1, 3] = 1 if grey else 3
@@ -103,6 +104,14 @@ def find_target(files: Sequence[Path], wanted: Wanted, processes: int, report: R
             return Target(height, width, channels, wanted.centre)
     side = wanted.side or DEFAULT_SIDE
     return Target(side, side, channels, wanted.centre)
+
+
+def find_faults(files: Sequence[Path], report: Report, progress: Progress) -> None:
+    """Look at the headers of images that are decoded later, and report those that cannot be read."""
+    workers = 1 if len(files) < SMALL else os.cpu_count() or 1
+    for start, (_, faults) in in_order(probe_chunk, files, (), workers):
+        tell(files, start, faults, report)
+        progress("looking at images", start, len(files))
 
 
 def probe_chunk(files: Sequence[Path]) -> tuple[set[Shape], Faults]:
@@ -132,14 +141,14 @@ def decode_chunk(files: Sequence[Path], target: Target) -> tuple[np.ndarray, Fau
 def _decoded(
     files: Sequence[Path], target: Target, processes: int, report: Report, progress: Progress
 ) -> Iterator[tuple[int, np.ndarray]]:
-    for start, (images, faults) in _in_order(decode_chunk, files, (target,), processes):
-        _tell(files, start, faults, report)
+    for start, (images, faults) in in_order(decode_chunk, files, (target,), processes):
+        tell(files, start, faults, report)
         yield start, images
         progress("decoding images", start + len(images), len(files))
 
 
-def _in_order(
-    work: Callable[..., T], files: Sequence[Path], arguments: tuple[Target, ...], processes: int
+def in_order(
+    work: Callable[..., T], files: Sequence[Path], arguments: tuple[object, ...], processes: int
 ) -> Iterator[tuple[int, T]]:
     """`work` on chunks of the files, in processes. Results come in order, and few are computed ahead to save memory."""
     starts = range(0, len(files), _CHUNK)
@@ -159,17 +168,18 @@ def _in_order(
             results.close()
 
 
-def _tell(files: Sequence[Path], start: int, faults: Faults, report: Report) -> None:
+def tell(files: Sequence[Path], start: int, faults: Faults, report: Report) -> None:
+    """Report what is wrong with files of the chunk that begins at `start`."""
     for position, fault in faults:
-        report(f"{files[start + position]} {fault}: replace the image, or take its row out.")
+        file = files[start + position]
+        report(FileProblem(f"{file} {fault}: replace the image, or take its row out.", file))
 
 
 def _open(path: Path, count: int) -> np.ndarray | None:
     """The cached array; None if there is none or it is damaged."""
     try:
-        # Copy on write, because torch wants writable memory; nothing is ever written back.
-        images: np.ndarray = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        images = map_npy(path)
+    except (OSError, ValueError):
         return None
     return images if images.ndim == 4 and len(images) == count and images.dtype == np.uint8 else None
 

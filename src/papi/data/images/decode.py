@@ -1,8 +1,10 @@
-"""From an image file to pixels. Worker processes import this module, so it needs only NumPy and Pillow."""
+"""From an image file to pixels. Worker processes import this module, so it loads only NumPy and Pillow."""
 
 import os
 import stat
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,6 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from papi.networks.preparation import Preparation
+
 _HEIF_PLUGIN = "pillow_heif"
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".avif"}
 if find_spec(_HEIF_PLUGIN) is not None:
@@ -19,6 +23,8 @@ if find_spec(_HEIF_PLUGIN) is not None:
 # Pillow knows many more, and for one of them, EPS, it starts another program.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "PPM", "GIF", "AVIF", "HEIF")
 MAX_PIXELS = 100_000_000  # a file of some kilobytes can announce more than fits into memory
+
+LONGEST = 2  # times the shorter side: how long the other side of a photo may be
 
 _GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 _ORIENTATION = 0x0112
@@ -43,7 +49,8 @@ class Target(NamedTuple):
     height: int
     width: int
     channels: Literal[1, 3]
-    centre: int | None = None  # first cut out a square of this side from the middle, as far as the image reaches
+    centre: int | None = None  # first cut out a square of this side from the middle, as far as the image reaches; the
+    # target is then square, too
 
 
 def probe(path: Path) -> Shape:
@@ -66,21 +73,75 @@ def _turned(image: Image.Image) -> bool:
     return isinstance(orientation, int) and orientation >= 5
 
 
-def decode(path: Path, target: Target) -> np.ndarray:
+def decode(source: Path | Image.Image, target: Target) -> np.ndarray:
     """`(C, H, W) uint8`: upright, eight bits, on white where transparent, cut to the target's proportions, resized."""
-    with _open(path) as image:
-        small = min(target.height, target.width)
-        if image.format == "JPEG" and target.centre is None:
-            image.draft(None, (2 * small, 2 * small))  # a JPEG decodes faster at 1/2, 1/4 or 1/8 of its size
-        try:
-            upright = ImageOps.exif_transpose(image)
-            pixels = _resize(_plain(upright, target.channels), target)
-        except (ImageError, MemoryError):
-            raise
-        except Exception as error:  # whatever the bytes of a damaged file do to Pillow
-            raise ImageError(f"is damaged ({_reason(error)})") from error
+    if isinstance(source, Path):
+        with _open(source) as image:
+            return decode(image, target)
+    with _damage():
+        if target.centre is None:
+            _decode_small(source, min(target.height, target.width))
+        pixels = _resize(_plain(ImageOps.exif_transpose(source), target.channels), target)
     array = np.asarray(pixels, np.uint8)
     return array[None] if target.channels == 1 else array.transpose(2, 0, 1)
+
+
+def decode_photo(source: Path | Image.Image, preparation: Preparation) -> np.ndarray:
+    """`(3, h, w) uint8`: upright and on white, with the shorter side that the preparation keeps.
+
+    The longer side keeps its proportion. Of a panorama longer than `LONGEST` times its height, the middle part is used.
+    """
+    if isinstance(source, Path):
+        with _open(source) as image:
+            return decode_photo(image, preparation)
+    whole = source.size[::-1] if _turned(source) else source.size
+    part = [min(length, LONGEST * min(whole)) for length in whole]
+    width, height = (max(preparation.kept, round(length * preparation.kept / min(whole))) for length in part)
+    with _damage():
+        _decode_small(source, preparation.kept)
+        image = _plain(ImageOps.exif_transpose(source), channels=3)
+        if (width, height) != image.size:
+            # Of the image as it was decoded, perhaps at an eighth of its size.
+            across, down = (have * used / all_ for have, used, all_ in zip(image.size, part, whole, strict=True))
+            left, top = (image.size[0] - across) / 2, (image.size[1] - down) / 2
+            resampling = Image.Resampling[preparation.interpolation.upper()]
+            box = (left, top, left + across, top + down)
+            image = image.resize((width, height), resampling, box, reducing_gap=3.0)
+    pixels: np.ndarray = np.array(image, np.uint8).transpose(2, 0, 1)
+    return pixels
+
+
+def decode_square(source: Path | Image.Image, preparation: Preparation) -> np.ndarray:
+    """The square in the middle of a photo, `(3, size, size) uint8`: what an encoder sees in evaluation."""
+    photo, size = decode_photo(source, preparation), preparation.size
+    top, left = ((length - size) // 2 for length in photo.shape[1:])
+    return photo[:, top : top + size, left : left + size]
+
+
+def _decode_small(image: Image.Image, side: int) -> None:
+    """Let a JPEG be decoded at 1/2, 1/4 or 1/8 of its size, which is faster, as long as enough is left to resize."""
+    if image.format == "JPEG":
+        image.draft(None, (2 * side, 2 * side))
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Around what decodes: whatever the bytes of a damaged file do to Pillow is an ImageError."""
+    try:
+        yield
+    except (ImageError, MemoryError):
+        raise
+    except Exception as error:
+        raise ImageError(f"is damaged ({_reason(error)})") from error
+
+
+def preview(path: Path, side: int) -> Image.Image:
+    """The whole frame for people to look at, upright, its longer side at most `side` pixels: mode RGB."""
+    with _open(path) as image, _damage():
+        _decode_small(image, side // 2)
+        upright = _plain(ImageOps.exif_transpose(image), channels=3)
+        upright.thumbnail((side, side), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        return upright
 
 
 @cache
@@ -141,8 +202,9 @@ def _plain(image: Image.Image, channels: int) -> Image.Image:
 
 def _resize(image: Image.Image, target: Target) -> Image.Image:
     """The middle part in the target's proportions, at the target's size."""
-    if target.centre is not None:
+    if target.centre is not None:  # as torchvision's CenterCrop and Resize do it
         image = _centre(image, target.centre)
+        return image.resize((target.width, target.height), Image.Resampling.BILINEAR)
     width, height = image.size
     if (height, width) == (target.height, target.width):
         return image
@@ -156,7 +218,7 @@ def _resize(image: Image.Image, target: Target) -> Image.Image:
 
 
 def _centre(image: Image.Image, side: int) -> Image.Image:
-    """A square from the middle, as large as the image allows."""
+    """A square from the middle, as large as the image allows; odd margins are rounded to even numbers."""
     side = min(side, *image.size)
-    left, top = (image.size[0] - side) // 2, (image.size[1] - side) // 2
+    left, top = round((image.size[0] - side) / 2), round((image.size[1] - side) / 2)
     return image.crop((left, top, left + side, top + side))

@@ -34,7 +34,7 @@ class _Array:
     """Stands for `numpy.ndarray`: an array of bytes, made when its content is known."""
 
     def __init__(self, *_: object) -> None:
-        self.values = np.empty(0, np.uint8)
+        self.values: np.ndarray = np.empty(0, np.uint8)
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
         _, shape, kind, columns_first, content = state

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from papi.data.own.tables import is_utf8
-from papi.data.own.votes import MOST_VOTES, least_votes, refuse_rule, require_votes
+from papi.data.own.votes import MOST_VOTES, enough_votes, refuse_rule, require_votes
+from papi.data.own.weights import shares
 from papi.errors import UserError, unknown
 from papi.files.npz import read_npz
 from papi.files.reading import reason
 
 SPLITS = ("train", "test")
+SETS = ("candidates", "counts", "weights", "probabilities")  # arrays (N, K) of which candidate sets are made
 _MOST_CLASSES = 100_000  # a label far beyond is a mistake, and every class takes memory
 
 
@@ -30,10 +32,15 @@ class Annotations:
     votes: np.ndarray | None = None  # (N, K), how many annotators named each label
     notes: tuple[str, ...] = ()
     named: frozenset[str] | None = frozenset()  # files of all rows, also of rows with problems; None: not all are known
+    loose: bool = False  # file names are those of a tool: leading folders and prefixes may not be there on disk
+    weights: np.ndarray | None = None  # (N, K) float32: how likely each candidate is; rows sum to one, zero outside
+    annotators: tuple[str, ...] = ()
+    opinions: np.ndarray | None = None  # (S, 3) int64, who named what: row, annotator, class
 
     def followed_by(self, other: "Annotations") -> "Annotations":
         """The rows of both, which have the same classes."""
         both, named = (self.votes, other.votes), (self.named, other.named)
+        known = {name: number for number, name in enumerate(dict.fromkeys(self.annotators + other.annotators))}
         return replace(
             self,
             where=self.where + other.where,
@@ -44,7 +51,15 @@ class Annotations:
             votes=None if both[0] is None or both[1] is None else np.concatenate((both[0], both[1])),
             notes=self.notes + other.notes,
             named=None if named[0] is None or named[1] is None else named[0] | named[1],
+            weights=_joined_weights(self, other),
+            annotators=tuple(known),
+            opinions=_joined_opinions(self, other, known),
         )
+
+    def positions(self, where: Sequence[str]) -> np.ndarray:
+        """Where rows with these places are."""
+        places = {place: row for row, place in enumerate(self.where)}
+        return np.array([places[place] for place in where], np.int64)
 
     def taking(self, rows: np.ndarray) -> "Annotations":
         """These rows, in this order."""
@@ -56,25 +71,57 @@ class Annotations:
             test=self.test[rows],
             file_names=None if self.file_names is None else tuple(self.file_names[row] for row in rows),
             votes=None if self.votes is None else self.votes[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            opinions=None if self.opinions is None else _taken_opinions(self.opinions, len(self.where), rows),
         )
 
 
-def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, ...] | None, rule: str) -> Annotations:
-    """From `candidates` (0/1) or `counts` (votes), N x K, and the other arrays of a file about the same rows."""
-    counts = _checked_counts(arrays, path)
-    voted = "counts" in arrays
-    if voted:
-        require_votes(int(counts.max(initial=0)), rule, str(path))
-    else:
-        refuse_rule(rule, str(path))
-    names = class_names(arrays, path) or classes or tuple(str(k) for k in range(counts.shape[1]))
-    if len(names) != counts.shape[1]:
-        raise UserError(f"{path} has {counts.shape[1]} columns of candidates for {len(names)} classes.")
+def _taken_opinions(opinions: np.ndarray, count: int, rows: np.ndarray) -> np.ndarray:
+    """The opinions on these of `count` rows, which are counted anew."""
+    place = np.full(count, -1)
+    place[rows] = np.arange(len(rows))
+    taken: np.ndarray = opinions[place[opinions[:, 0]] >= 0]
+    taken[:, 0] = place[taken[:, 0]]
+    return taken
+
+
+def _joined_opinions(first: Annotations, second: Annotations, known: dict[str, int]) -> np.ndarray | None:
+    parts = []
+    for each, start in ((first, 0), (second, len(first.where))):
+        if each.opinions is not None:
+            numbers = np.array([known[name] for name in each.annotators], np.int64)
+            row, annotator, label = each.opinions.T
+            parts.append(np.stack((row + start, numbers[annotator], label), 1))
+    return np.concatenate(parts) if parts else None
+
+
+def _joined_weights(first: Annotations, second: Annotations) -> np.ndarray | None:
+    """Where one part has no weights, its candidates are equally likely."""
+    if first.weights is None and second.weights is None:
+        return None
+    return np.concatenate([each.weights if each.weights is not None else _uniform(each) for each in (first, second)])
+
+
+def _uniform(found: Annotations) -> np.ndarray:
+    count = found.candidates.sum(1, keepdims=True).clip(min=1)
+    uniform: np.ndarray = (found.candidates / count).astype(np.float32)
+    return uniform
+
+
+def from_arrays(
+    arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, ...] | None, rule: str, threshold: float = 0.0
+) -> Annotations:
+    """From `candidates` (0/1), `counts` (votes) or `weights` (also called `probabilities`), N x K, and the other arrays
+    of a file about the same rows. Weights beside candidates tell which of these are likelier."""
+    candidates, votes, weights = _sets(arrays, path, rule, threshold)
+    names = class_names(arrays, path) or classes or tuple(str(k) for k in range(candidates.shape[1]))
+    if len(names) != candidates.shape[1]:
+        raise UserError(f"{path} has {candidates.shape[1]} columns of candidates for {len(names)} classes.")
     if classes is not None and names != classes:
         stranger = next((name for name in names if name not in classes), None)
         problem = unknown("label", stranger, classes) if stranger else f"the order must be {', '.join(classes)}."
         raise UserError(f"class_names of {path}: {problem}")
-    count = len(counts)
+    count = len(candidates)
     labels, split = arrays.get("labels"), arrays.get("split")
     files = arrays.get("file_names")
     for name, array in (("labels", labels), ("split", split), ("file_names", files)):
@@ -86,36 +133,65 @@ def from_arrays(arrays: dict[str, np.ndarray], path: Path, classes: tuple[str, .
         str(path),
         tuple(f"{path}, row {row}" for row in range(1, count + 1)),
         names,
-        counts >= least_votes(rule, str(path)),
+        candidates,
         np.full(count, -1)
         if labels is None
         else checked_labels(labels, count, len(names), f"labels of {path}", least=-1),
         np.zeros(count, bool) if split is None else split == "test",
         None if files is None else tuple(str(name) for name in files),
-        counts if voted else None,
+        votes,
+        weights=weights,
     )
 
 
-def _checked_counts(arrays: dict[str, np.ndarray], path: Path) -> np.ndarray:
-    """`counts` (votes) if there are any, else `candidates` (0/1)."""
-    name = "counts" if "counts" in arrays else "candidates"
+_Sets = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]
+
+
+def _sets(arrays: dict[str, np.ndarray], path: Path, rule: str, threshold: float) -> _Sets:
+    """Candidate sets, and the votes or the weights that the arrays hold."""
+    weighed = [name for name in ("weights", "probabilities") if name in arrays]
+    alone = weighed if len(weighed) > 1 else [*weighed, "counts"] if weighed and "counts" in arrays else []
+    if alone:
+        raise UserError(f"{path} has both {alone[0]} and {alone[1]}: leave one out.")
+    if "counts" in arrays:
+        votes = _checked_numbers(arrays, "counts", path)
+        require_votes(int(votes.max(initial=0)), rule, str(path))
+        return enough_votes(votes, rule, str(path)), votes, None
+    refuse_rule(rule, str(path))
+    if not weighed:
+        return _checked_numbers(arrays, "candidates", path) > 0, None, None
+    weights = _checked_numbers(arrays, weighed[0], path).astype(np.float64)
+    candidates = _checked_numbers(arrays, "candidates", path) > 0 if "candidates" in arrays else weights > 0
+    if candidates.shape != weights.shape:
+        raise UserError(f"{path} has candidates of shape {candidates.shape} and {weighed[0]} of {weights.shape}.")
+    lost = np.flatnonzero(candidates.any(1) & ~(candidates & (weights > 0)).any(1))
+    if len(lost):
+        raise UserError(f"{path}: row {lost[0] + 1} of {weighed[0]} has nothing above zero for its candidates.")
+    kept, part = shares(candidates, weights, threshold)
+    return kept, None, part
+
+
+def _checked_numbers(arrays: dict[str, np.ndarray], name: str, path: Path) -> np.ndarray:
+    """An array `(N, K)` that sets are made of, with numbers that fit its name."""
     if name not in arrays:
         raise UserError(f"{path} lacks an array: {unknown('array', name, arrays)}")
-    counts = arrays[name]
-    needed = "0 and 1" if name == "candidates" else "whole numbers of votes"
-    if counts.ndim != 2 or counts.dtype.kind not in "biuf":
+    numbers = arrays[name]
+    needed = {"candidates": "0 and 1", "counts": "whole numbers of votes"}.get(name, "numbers of zero or more")
+    if numbers.ndim != 2 or numbers.dtype.kind not in "biuf":
         raise UserError(
-            f"the {name} of {path} are {counts.dtype} of shape {counts.shape}: N x K of {needed} is needed."
+            f"the {name} of {path} are {numbers.dtype} of shape {numbers.shape}: N x K of {needed} is needed."
         )
+    wide = numbers.astype(np.float64)  # half precision has no number as large as the limits
     if name == "candidates":
-        fits = (counts == 0) | (counts == 1)
-    else:
-        wide = counts.astype(np.float64)  # half precision has no number as large as the limit
+        fits = (wide == 0) | (wide == 1)
+    elif name == "counts":
         fits = (wide >= 0) & (wide <= MOST_VOTES) & (wide == np.floor(wide))
+    else:
+        fits = (wide >= 0) & (wide < np.inf)
     if not fits.all():
         row, column = np.argwhere(~fits)[0]
-        raise UserError(f"{path}: row {row + 1} of {name} has {counts[row, column]}: {needed} are needed.")
-    return counts
+        raise UserError(f"{path}: row {row + 1} of {name} has {numbers[row, column]}: {needed} are needed.")
+    return numbers
 
 
 def class_names(arrays: dict[str, np.ndarray], path: Path) -> tuple[str, ...] | None:

@@ -7,7 +7,8 @@ import numpy as np
 
 from papi.data.dataset import Dataset, Report
 from papi.data.own.annotation_arrays import Annotations
-from papi.data.own.annotations import RESERVED, Rules, checked
+from papi.data.own.annotations import RESERVED
+from papi.data.own.entries import Rules, checked
 from papi.data.own.matfiles import read_partial_mat
 from papi.data.own.tables import Row, Table, cell_number
 from papi.errors import UserError
@@ -68,6 +69,8 @@ def table_features(table: Table, report: Report) -> np.ndarray:
 
 def finite_features(features: np.ndarray, where: str, report: Report) -> np.ndarray:
     """As float32. Each row with a value that is not a number, or not finite in float32, is reported."""
+    if features.shape[1] == 0:
+        raise UserError(f"{where} has no columns of features: one or more are needed.")
     with np.errstate(over="ignore"):
         small = np.ascontiguousarray(features, np.float32)
     finite = np.isfinite(small)

@@ -61,6 +61,32 @@ def locate(folder: Path, name: str) -> Path | str:
     return path
 
 
+class Nearby:
+    """Finds the file that a wrong name may mean: with another folder before it, another ending, or another case."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: dict[str, str] | None = None  # listed when the first wrong name comes
+
+    def __call__(self, name: str) -> str:
+        """The end of a sentence about a name that leads to no file."""
+        if self._names is None:
+            self._names = {}
+            for file in image_files(self._folder):
+                within = text_of(file.relative_to(self._folder))
+                for key in () if within is None else _keys(within):
+                    self._names.setdefault(key, within or "")
+        found = next((self._names[key] for key in _keys(name) if key in self._names), None)
+        return "." if found is None else f": did you mean {found!r}?"
+
+
+def _keys(name: str) -> tuple[str, ...]:
+    """What two names share if they differ in case, in their folder, or in their ending, the most telling first."""
+    path = name.replace("\\", "/").casefold()
+    file = path.rpartition("/")[2]
+    return path, file, os.path.splitext(path)[0], os.path.splitext(file)[0]
+
+
 def misnamed(path: Path) -> str:
     """The message about a name that is not UTF-8, which no table or report can hold; it shows the bytes."""
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
@@ -74,6 +100,19 @@ def image_files(folder: Path) -> Iterator[Path]:
         for file in sorted(files):
             if os.path.splitext(file)[1].lower() in SUFFIXES and not file.startswith("."):
                 yield Path(place, file)
+
+
+def skipped_files(folder: Path) -> list[Path]:
+    """Files below a folder that are taken for no images, without hidden ones, in a fixed order."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        found += [
+            Path(place, file)
+            for file in sorted(files)
+            if os.path.splitext(file)[1].lower() not in SUFFIXES and not file.startswith(".")
+        ]
+    return found
 
 
 def split_folders(folder: Path) -> dict[str, Path]:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from papi.data.dataset import Dataset, Progress, Report, ViewRecipe
-from papi.data.images.cache import DEFAULT_SIDE, Wanted, read_images
+from papi.data.dataset import Dataset, LeavingOut, Progress, Report, ViewRecipe
+from papi.data.images.cache import DEFAULT_SIDE, LARGEST_KEPT, Wanted, find_faults, read_images
+from papi.data.images.kept import keep
+from papi.data.images.photos import Photos
 from papi.data.own.annotation_arrays import Annotations, require_distinct
 from papi.data.own.folders import (
+    Nearby,
     classes_below,
     image_files,
     images_by_class,
@@ -19,9 +22,12 @@ from papi.data.own.folders import (
     split_folders,
     text_of,
 )
+from papi.data.own.references import matched
 from papi.data.own.tables import read_text
 from papi.errors import UserError
+from papi.networks.preparation import Preparation
 
+Size = int | Preparation | None  # squares of a side; photos in their proportions for an encoder; None decides
 ReadTable = Callable[[Path, tuple[str, ...] | None], Annotations]  # the file, the classes if they are known
 
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -29,7 +35,7 @@ _CLASSES = "classes.txt"
 
 
 def load_annotated(
-    folder: Path, table: Path | None, read: ReadTable, size: int | None, report: Report, progress: Progress
+    folder: Path, table: Path | None, read: ReadTable, size: Size, report: Report, progress: Progress
 ) -> tuple[Dataset, Annotations] | None:
     """The images that a table names, training images first, with its rows in the same order.
 
@@ -39,26 +45,33 @@ def load_annotated(
     found = read(table, _listed_classes(folder)) if table is not None else _find_metadata(folder, read)
     if found is None:
         return None
+    if found.loose:
+        found = matched(folder, found, report)
     assert found.file_names is not None
     if found.test.all():
         raise UserError(f"{found.source} has no usable rows to train on: write one for each image.")
     files: list[Path] = []
     rows: list[int] = []
+    nearby = Nearby(folder)
     # Training images first, so that both parts of a large set can stay on disk as one stretch each.
     for row in np.argsort(found.test, kind="stable"):
         located = locate(folder, found.file_names[row])
         if isinstance(located, str):
-            report(f"{found.where[row]} {located}.")
+            report(f"{found.where[row]} {located}{nearby(found.file_names[row])}")
         else:
             files.append(located)
             rows.append(int(row))
     found = found.taking(np.array(rows, np.int64))
     notes = _left_out(folder, found, len(files))
     dataset = _from_files(folder, files, found.class_names, size, report, progress)
+    good = report.without_bad(files) if isinstance(report, LeavingOut) else None
+    if good is not None:
+        found = found.taking(good)
+        dataset = _from_files(folder, [files[k] for k in good], found.class_names, size, report, progress)
     return replace(dataset, file_names=found.file_names, notes=(*notes, *dataset.notes)), found
 
 
-def load_by_class(folder: Path, size: int | None, report: Report, progress: Progress) -> Dataset:
+def load_by_class(folder: Path, size: Size, report: Report, progress: Progress) -> Dataset:
     """Images with their true label: one folder for each class, possibly below `train` and `test`."""
     splits = split_folders(folder)
     classes = classes_below(splits["train"], report)
@@ -71,6 +84,10 @@ def load_by_class(folder: Path, size: int | None, report: Report, progress: Prog
     if len(parts) > 1 and (strangers := set(classes_below(splits["test"], report)) - set(classes)):
         report(f"{splits['test'] / sorted(strangers)[0]} is a class that {splits['train']} does not have.")
     files = [file for part in parts for file, _ in part]
+    if isinstance(report, LeavingOut):
+        _from_files(folder, files, classes, size, report, progress)
+        parts = [[each for each in part if each[0] not in report.files] for part in parts]
+        files = [file for part in parts for file, _ in part]
     labels = np.array([label for part in parts for _, label in part], np.int64)
     dataset = _from_files(folder, files, classes, size, report, progress)
     count = len(parts[0])
@@ -78,6 +95,13 @@ def load_by_class(folder: Path, size: int | None, report: Report, progress: Prog
     empty = [classes[number] for number in np.setdiff1d(np.arange(len(classes)), labels[:count])]
     if empty:
         note = f"folders in {splits['train']} without images count as classes all the same: {', '.join(empty)}."
+        dataset = replace(dataset, notes=(*dataset.notes, note))
+    outside = sum(1 for _ in image_files(folder)) - sum(map(len, parts))
+    if outside > 0:
+        note = (
+            f"{outside:,} images in {folder} lie in no folder of a class, and no table names them: they are left out. "
+            "If there is a table of candidates, give it with --candidates.file FILE."
+        )
         dataset = replace(dataset, notes=(*dataset.notes, note))
     train = replace(dataset, samples=dataset.samples[:count], labels=labels[:count], file_names=names)
     if len(parts) == 1:
@@ -104,14 +128,29 @@ def _left_out(folder: Path, found: Annotations, used: int) -> tuple[str, ...]:
 
 
 def _from_files(
-    folder: Path, files: list[Path], classes: tuple[str, ...], size: int | None, report: Report, progress: Progress
+    folder: Path, files: list[Path], classes: tuple[str, ...], size: Size, report: Report, progress: Progress
 ) -> Dataset:
+    if isinstance(size, Preparation):
+        find_faults(files, report, progress)
+        return _of_photos(folder, classes, Photos(files, size))
+    if size is not None and size > LARGEST_KEPT:
+        return _of_photos(folder, classes, keep(Photos(files, Preparation(size)), report=report, progress=progress))
     images = read_images(files, Wanted(size), report=report, progress=progress)
     notes: tuple[str, ...] = ()
     if size is None and images.shape[2:] == (DEFAULT_SIDE, DEFAULT_SIDE):
-        notes = (f"images are used at {DEFAULT_SIDE} x {DEFAULT_SIDE} pixels; choose another size with --data.size.",)
+        notes = (
+            f"images are used at {DEFAULT_SIDE} x {DEFAULT_SIDE} pixels; choose another size with --data.size. "
+            "Photographs are learned much better with a pretrained encoder: pip install 'papi-pll[timm]', then add "
+            "--network timm:NAME.",
+        )
     recipe = own_recipe(*images.shape[2:])
     return Dataset(folder.resolve().name, classes, images, (), (), recipe, notes=notes)
+
+
+def _of_photos(folder: Path, classes: tuple[str, ...], photos: Photos) -> Dataset:
+    """Photos that keep their proportions, normalised as is usual for photos, or as their encoder wants them."""
+    prepared, numbers = photos.preparation, np.arange(len(photos))
+    return Dataset(folder.resolve().name, classes, numbers, prepared.mean, prepared.std, photos=photos)
 
 
 def _find_metadata(folder: Path, read: ReadTable) -> Annotations | None:

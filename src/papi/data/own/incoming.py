@@ -9,9 +9,9 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from lzma import LZMAError
 from pathlib import Path
@@ -21,11 +21,12 @@ import numpy as np
 
 from papi.data.dataset import Report
 from papi.data.images.arrays import as_image_array
-from papi.data.images.decode import ImageError, Target, decode
+from papi.data.images.decode import ImageError, Target, decode, decode_square
 from papi.data.own.annotations import RESERVED
 from papi.data.own.folders import image_files, leads_out, misnamed, text_of
 from papi.errors import UserError
 from papi.files.reading import opened, reason
+from papi.networks.preparation import Preparation
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv",)
 # What damaged archives raise. A member that is encrypted, or packed in a way that is not known, is a RuntimeError.
@@ -43,6 +44,7 @@ class Part:
     samples: np.ndarray  # (B, C, H, W) uint8 or (B, d) float32
     files: Sequence[str]  # of each sample
     rows: Sequence[int] | None  # within an array or table, counted from 0; None for image files
+    problems: Sequence[str] = ()  # sentences about files that could not be read
 
 
 def count_samples(paths: Sequence[Path], shape: tuple[int, ...]) -> int | None:
@@ -64,40 +66,50 @@ def count_samples(paths: Sequence[Path], shape: tuple[int, ...]) -> int | None:
     return total
 
 
-def read_parts(paths: Sequence[Path], shape: tuple[int, ...], size: int, report: Report) -> Iterator[Part]:
+def read_parts(
+    paths: Sequence[Path],
+    shape: tuple[int, ...],
+    size: int,
+    report: Report,
+    preparation: Preparation | None = None,
+) -> Iterator[Callable[[], Part]]:
     """All samples in order, at most `size` at a time, for a model that takes samples of `shape`.
 
-    What cannot be read is reported and left out. Neighbouring image files share a part.
+    A part of image files is decoded when it is called, by any thread; with a `preparation`, as photos for an encoder.
+    What cannot be read is reported, there or here, and left out. Neighbouring image files share a part.
     """
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist: give images, folders of images, or arrays.")
-    with ThreadPoolExecutor() as pool:  # Pillow decodes beside Python's lock
-        pending: list[Path] = []
-        for path in paths:
-            if text_of(path) is None:
-                report(misnamed(path))
-                continue
-            reader = _reader(path)
-            if reader is None:
-                files = _image_files(path, report)
-                while batch := list(islice(files, size - len(pending))):
-                    pending += batch
-                    if len(pending) == size:
-                        yield from _decoded(pending, shape, pool, report)
-                        pending = []
-                continue
-            yield from _decoded(pending, shape, pool, report)
+    pending: list[Path] = []
+    for path in paths:
+        if text_of(path) is None:
+            report(misnamed(path))
+            continue
+        reader = _reader(path)
+        if reader is None:
+            files = _image_files(path, report)
+            while batch := list(islice(files, size - len(pending))):
+                pending += batch
+                if len(pending) == size:
+                    yield partial(_decoded, pending, shape, preparation)
+                    pending = []
+            continue
+        if pending:
+            yield partial(_decoded, pending, shape, preparation)
             pending = []
-            yield from _rows(path, reader, shape, size, report)
-        yield from _decoded(pending, shape, pool, report)
+        for part in _rows(path, reader, shape, size, report):
+            yield partial(_itself, part)
+    if pending:
+        yield partial(_decoded, pending, shape, preparation)
+
+
+def _itself(part: Part) -> Part:
+    return part
 
 
 def _image_files(path: Path, report: Report) -> Iterator[Path]:
-    """The images below a folder, or the one at a path; what cannot be an image is reported.
-
-    This runs in the main thread: in the decoding threads, such checks would wait for each other.
-    """
+    """The images below a folder, or the one at a path; what cannot be an image is reported."""
     folder = path if path.is_dir() else None
     for file in (path,) if folder is None else image_files(folder):
         if text_of(file) is None:
@@ -129,31 +141,24 @@ def _reader(path: Path) -> Reader | None:
     return {".npy": _read_array, ".npz": _read_array, ".csv": _read_csv}.get(path.suffix.lower())
 
 
-def _decoded(files: Sequence[Path], shape: tuple[int, ...], pool: ThreadPoolExecutor, report: Report) -> Iterator[Part]:
+def _decoded(files: Sequence[Path], shape: tuple[int, ...], preparation: Preparation | None) -> Part:
     """Image files as one part, brought to the shape in the same way as in training."""
-    if not files:
-        return
-    if len(shape) == 1:
-        for file in files:
-            report(f"{file} is no table, and this model takes {shape[0]} features: give .npy, .npz or .csv files.")
-        return
-    channels, height, width = shape
-    target = Target(height, width, 3 if channels == 3 else 1)
-
-    def attempt(file: Path) -> np.ndarray | ImageError:
+    if len(shape) == 1 and preparation is None:
+        wrong = f"is no table, and this model takes {shape[0]} features: give .npy, .npz or .csv files."
+        return Part(np.empty((0, *shape), np.float32), (), None, [f"{file} {wrong}" for file in files])
+    images, names, problems = [], [], []
+    for file in files:
         try:
-            return decode(file, target)
+            if preparation is None:
+                channels, height, width = shape
+                images.append(decode(file, Target(height, width, 3 if channels == 3 else 1)))
+            else:
+                images.append(decode_square(file, preparation))
+            names.append(text_of(file) or "")
         except ImageError as error:
-            return error
-
-    good = []
-    for file, result in zip(files, pool.map(attempt, files), strict=True):
-        if isinstance(result, ImageError):
-            report(f"{file} {result}.")
-        else:
-            good.append((text_of(file) or "", result))
-    if good:
-        yield Part(np.stack([image for _, image in good]), [name for name, _ in good], None)
+            problems.append(f"{file} {error}.")
+    samples = np.stack(images) if images else np.empty((0, *(preparation.shape if preparation else shape)), np.uint8)
+    return Part(samples, names, None, problems)
 
 
 def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from papi.data.dataset import Dataset, Progress, Report, refuse, silent
+from papi.data.dataset import Dataset, LeavingOut, Opinions, Progress, Report, refuse, silent
 from papi.data.images.arrays import as_image_array
 from papi.data.own.annotation_arrays import (
+    SETS,
     Annotations,
     checked_labels,
     class_names,
@@ -15,7 +16,9 @@ from papi.data.own.annotation_arrays import (
     load_npz,
     numbered_classes,
 )
-from papi.data.own.annotations import Rules, checked, from_table, read_annotations
+from papi.data.own.annotations import from_table, read_annotations
+from papi.data.own.dawid_skene import vote_prior
+from papi.data.own.entries import Rules, checked, opened_rows
 from papi.data.own.features import (
     checked_sets,
     finite_features,
@@ -24,10 +27,15 @@ from papi.data.own.features import (
     without_empty_classes,
 )
 from papi.data.own.folders import misnamed, text_of
-from papi.data.own.image_folder import load_annotated, load_by_class, own_recipe
+from papi.data.own.hub import PREFIX, image_shards, load_shards
+from papi.data.own.image_folder import Size, load_annotated, load_by_class, own_recipe
 from papi.data.own.tables import read_table
-from papi.data.own.votes import refuse_rule, vote_shares
+from papi.data.own.trees import Tree
+from papi.data.own.votes import DAWID_SKENE, refuse_rule, vote_shares
 from papi.errors import UserError, unknown
+from papi.networks.preparation import Preparation
+
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")  # that may hold features
 
 
 @dataclass(frozen=True)
@@ -36,44 +44,77 @@ class Reading:
 
     annotations: Path | None = None  # the file with the candidate sets
     votes: str = "union"  # how votes become candidate sets
-    weigh_votes: bool = False  # votes set the initial confidence
+    weigh: str | None = None  # how far votes or weights tell which candidates are likelier; None: weights alone do
     allow_missing_truth: bool = False
+    format: str | None = None  # of that file; None: found by its content
+    column: str | None = None  # the question to read in it, where it has several
+    threshold: float = 0.0  # the least share of the weight that makes a label a candidate
+    unlabelled: bool = False  # what is empty may be anything; else it is refused
+    tree: Tree | None = None  # a label in it stands for the classes below
+    separator: str | None = None  # between the labels in a cell, if it is not `|`
+    by_label: bool = False  # a row without candidates has its true label as the only one
     size: int | None = None  # side of the images, for folders
+    preparation: Preparation | None = None  # photos of folders as an encoder wants them; each is decoded when needed
+    image_column: str | None = None  # of parquet files and Hugging Face's datasets; None: found by its type
     split: str = "train"  # the published split to train on
     test_share: float = 0.2  # held out for testing if there are true labels and no test samples
     seed: int = 0  # of the held-out part
 
+    @property
+    def images(self) -> Size:
+        """How the images of a folder are decoded."""
+        return self.preparation or self.size
+
     def rules(self, report: Report) -> Rules:
         """The part of these settings that is about candidate sets."""
-        return Rules(self.votes, self.allow_missing_truth, report)
+        return Rules(
+            self.votes,
+            self.allow_missing_truth,
+            report,
+            self.format,
+            self.column,
+            self.threshold,
+            self.unlabelled,
+            self.tree,
+            self.separator,
+            self.by_label,
+        )
 
 
 def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progress = silent) -> Dataset:
     """The dataset at a path, not yet measured and without a held-out part."""
     if text_of(path) is None:
         raise UserError(misnamed(path))
+    shards = image_shards(path, how.image_column)
+    if shards:
+        unpacked = load_shards(shards, how.image_column, progress)
+        return replace(load_own(unpacked, replace(how, image_column=None), report, progress), name=path.resolve().stem)
+    if how.image_column is not None:
+        raise UserError(f"--data.image-column is for parquet files and {PREFIX}NAME; {path} is neither: leave it out.")
     if path.is_dir():
         rules = how.rules(report)
         annotated = load_annotated(
             path,
             how.annotations,
             lambda file, classes: read_annotations(file, rules, classes),
-            how.size,
+            how.images,
             report,
             progress,
         )
         if annotated is not None:
             return _with_sets(*annotated, how)
         refuse_votes(str(path), how)
-        return load_by_class(path, how.size, report, progress)
+        return load_by_class(path, how.images, report, progress)
     if not path.exists():
         raise UserError(f"{path} does not exist: give a dataset by name, a folder of images, or a file.")
-    readers = {".npz": _load_arrays, ".mat": _load_mat, ".csv": _load_table, ".parquet": _load_table}
+    readers = {".npz": _load_arrays, ".mat": _load_mat} | dict.fromkeys(TABLES, _load_table)
     if path.suffix.lower() not in readers:
         raise UserError(f"{path} cannot be read: give a folder of images, or a file {', '.join(readers)}.")
     if how.size is not None:
         raise UserError(f"--data.size is for folders of images; {path} is used as it is.")
     dataset, found = readers[path.suffix.lower()](path, how, report)
+    if isinstance(report, LeavingOut):
+        dataset, found = _finite_rows(dataset, found)
     if how.annotations is not None:
         return annotate(dataset, how, report)
     if found is None and dataset.labels is None and dataset.candidates is None:
@@ -84,16 +125,27 @@ def load_own(path: Path, how: Reading, report: Report = refuse, progress: Progre
     return dataset
 
 
+def _finite_rows(dataset: Dataset, found: Annotations | None) -> tuple[Dataset, Annotations | None]:
+    """Without the rows of features that are not numbers, which were reported."""
+    if dataset.kind != "features":
+        return dataset, found
+    good = np.flatnonzero(np.isfinite(dataset.samples).all(1))
+    if len(good) == len(dataset.samples):
+        return dataset, found
+    return dataset.taking(good), None if found is None else found.taking(good)
+
+
 def annotate(dataset: Dataset, how: Reading, report: Report = refuse) -> Dataset:
     """Add the candidate sets of a file that has a row for each training sample, in the same order."""
     assert how.annotations is not None
     found = read_annotations(how.annotations, how.rules(report), dataset.class_names or None, by_name=False)
     if len(found.where) != len(dataset.samples):
         fits_test = dataset.test_samples is not None and len(found.where) == len(dataset.test_samples)
-        hint = "; they fit the test images: add --data.split test to train on those" if fits_test else ""
+        what = "rows" if dataset.kind == "features" else "images"
+        hint = f"; they fit the test {what}: add --data.split test to train on those" if fits_test else ""
         raise UserError(
-            f"{how.annotations} has {len(found.where)} rows and {dataset.name} has {len(dataset.samples)} "
-            f"training images: one row for each image is needed{hint}."
+            f"{how.annotations} has {len(found.where)} rows and {dataset.name} has {len(dataset.samples)} training "
+            f"{what}: one row for each is needed{hint}."
         )
     return _with_sets(replace(dataset, class_names=found.class_names), found, how)
 
@@ -101,16 +153,23 @@ def annotate(dataset: Dataset, how: Reading, report: Report = refuse) -> Dataset
 def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
     """Add the candidate sets and labels of the rows to a dataset whose samples are in the same order."""
     labels, notes = _complete_labels(found)
-    confidence = None
-    if found.votes is None:
+    prior = found.weights if how.weigh != "off" else None
+    if found.weights is None and found.votes is None:
         _refuse_weighing(found.source, how)
-    elif how.weigh_votes:
-        confidence = vote_shares(found.votes, found.candidates)
+    elif found.weights is None and found.votes is not None and how.weigh not in (None, "off"):
+        prior = vote_shares(found.votes, found.candidates)
+    opinions = None
+    if found.opinions is not None:
+        opinions = Opinions(found.annotators, found.opinions, len(found.where))
+    if how.votes == DAWID_SKENE and how.weigh != "off":
+        prior = _together(opinions, found)
     whole = replace(
         dataset,
         candidates=found.candidates,
         labels=dataset.labels if labels is None else labels,
-        initial_confidence=confidence,
+        prior=prior,
+        opinions=opinions,
+        file_names=_names(dataset, found),
         notes=(*dataset.notes, *found.notes, *notes),
     )
     if not found.test.any():
@@ -124,6 +183,21 @@ def _with_sets(dataset: Dataset, found: Annotations, how: Reading) -> Dataset:
     return replace(kept, test_samples=tests, test_labels=found.labels[found.test])
 
 
+def _together(opinions: Opinions | None, found: Annotations) -> np.ndarray:
+    """What annotators who are trusted as far as they deserve say together."""
+    if opinions is None:
+        raise UserError(
+            f"{found.source} does not say who named which label: --candidates.votes {DAWID_SKENE} needs a table with "
+            "an annotator in each row; use union or at-least-N."
+        )
+    return vote_prior(opinions, found.candidates)
+
+
+def _names(dataset: Dataset, found: Annotations) -> tuple[str, ...] | None:
+    """The files that the rows are about. A table of features names them so that people can look at the photos."""
+    return found.file_names if dataset.kind == "features" and dataset.file_names is None else dataset.file_names
+
+
 def refuse_votes(where: str, how: Reading) -> None:
     """Refuse options about votes for data without votes."""
     refuse_rule(how.votes, where)
@@ -131,8 +205,8 @@ def refuse_votes(where: str, how: Reading) -> None:
 
 
 def _refuse_weighing(source: str, how: Reading) -> None:
-    if how.weigh_votes:
-        raise UserError(f"{source} has no votes to weigh: leave out --candidates.weigh-votes.")
+    if how.weigh not in (None, "off"):
+        raise UserError(f"{source} has neither votes nor weights: leave out --candidates.weigh.")
 
 
 def _complete_labels(found: Annotations) -> tuple[np.ndarray | None, tuple[str, ...]]:
@@ -151,8 +225,8 @@ def _complete_labels(found: Annotations) -> tuple[np.ndarray | None, tuple[str, 
 
 def _load_arrays(path: Path, how: Reading, report: Report) -> tuple[Dataset, Annotations | None]:
     """Arrays: `images` `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)` of uint8, or `features` `(N, d)`; with
-    `candidates` (0/1 for each class), `counts` (votes), `labels`, or a file of their own; optional `test_images` or
-    `test_features` with `test_labels`, and `class_names`."""
+    `candidates` (0/1 for each class), `counts` (votes), `weights`, `labels`, or a file of their own; optional
+    `test_images` or `test_features` with `test_labels`, and `class_names`."""
     arrays = load_npz(path)
     kind = "features" if "features" in arrays else "images"
     if kind not in arrays:
@@ -162,10 +236,17 @@ def _load_arrays(path: Path, how: Reading, report: Report) -> tuple[Dataset, Ann
     samples = _samples(arrays[kind], kind, path, report)
     names = class_names(arrays, path) or ()
     found = None
-    if {"candidates", "counts"} & arrays.keys():
-        found = checked(from_arrays(arrays, path, names or None, how.votes), how.rules(report))
+    if set(SETS) & arrays.keys():
+        rules = how.rules(report)
+        rows = from_arrays(arrays, path, names or None, how.votes, how.threshold)
+        found = checked(opened_rows(rows, rules), rules)
         if len(found.where) != len(samples):
-            raise UserError(f"{path} has {len(samples)} {kind} and {len(found.where)} usable rows of candidates.")
+            if not isinstance(report, LeavingOut) or len(rows.where) != len(samples):
+                raise UserError(f"{path} has {len(samples)} {kind} and {len(found.where)} usable rows of candidates.")
+            kept = rows.positions(found.where)
+            samples = samples[kept]
+            if "labels" in arrays:
+                arrays = arrays | {"labels": arrays["labels"][kept]}
         names = found.class_names
     labels = arrays.get("labels")
     if not names and labels is not None and labels.dtype.kind in "iu" and labels.size:
@@ -228,5 +309,6 @@ def _load_table(path: Path, how: Reading, report: Report) -> tuple[Dataset, Anno
         return dataset, None
     found = from_table(table, how.rules(report))
     if len(found.where) != len(dataset.samples):  # only where problems are collected
-        dataset = replace(dataset, samples=dataset.samples[: len(found.where)])
+        places = {row.where: k for k, row in enumerate(table.rows)}
+        dataset = dataset.taking(np.array([places[where] for where in found.where], np.int64))
     return replace(dataset, class_names=found.class_names), found

@@ -1,47 +1,39 @@
-"""Tables in csv, jsonl and parquet files, read as rows that know their place in the file, and written."""
+"""Tables in csv, tsv, jsonl, parquet and xlsx files, read as rows that know their place in the file, and written."""
 
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path
+from reprlib import repr as shortened
 from types import ModuleType
 from typing import SupportsFloat
 
 from papi.data.dataset import Report
-from papi.errors import UserError, unknown
+from papi.data.own.rows import Row as Row
+from papi.data.own.rows import Table as Table
+from papi.data.own.spreadsheet import read_xlsx
+from papi.errors import UserError
 from papi.files.reading import memory_bytes, plain_file, read_bytes, reason
 
-SUFFIXES = (".csv", ".jsonl", ".parquet")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row: its place in the file, for messages, and its values by column."""
-
-    where: str
-    values: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under named columns."""
-
-    path: Path
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-    def require(self, column: str) -> None:
-        """Raise an error if a column is missing, and suggest a similar one."""
-        if column not in self.columns:
-            raise UserError(f"{self.path} lacks a column: {unknown('column', column, self.columns)}")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
+WEIGHED = re.compile(r"(.*\S)\s*:\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%?)", re.DOTALL)
+"""A label with its weight: `rose:0.8` or `rose: 80 %`."""
+ANYTHING = ("?", "*")  # in the place of labels: nothing is known
+_NOT = "not "
 
 
 def read_table(path: Path, report: Report) -> Table:
     """Read a table in the format of its suffix. Rows that cannot be read are reported and left out."""
-    readers = {".csv": _read_csv, ".jsonl": _read_jsonl, ".parquet": _read_parquet}
+    readers = {
+        ".csv": _read_csv,
+        ".tsv": _read_csv,
+        ".jsonl": _read_jsonl,
+        ".parquet": _read_parquet,
+        ".xlsx": read_xlsx,
+    }
     if path.suffix.lower() not in readers:
         raise UserError(f"{path} is no table that can be read: give one of {', '.join(SUFFIXES)} or .npz.")
     return readers[path.suffix.lower()](path, report)
@@ -49,9 +41,19 @@ def read_table(path: Path, report: Report) -> Table:
 
 def join_labels(labels: Sequence[str]) -> str:
     """Several labels in one cell: `cat|dog`, or as a JSON list where a name would be misread."""
-    if any("|" in label or label.startswith("[") or label != label.strip() for label in labels):
+    if any(_is_misread(label) for label in labels):
         return json.dumps(list(labels), ensure_ascii=False)
     return "|".join(labels)
+
+
+def _is_misread(label: str) -> bool:
+    return (
+        "|" in label
+        or label.startswith(("[", "{"))
+        or label != label.strip()
+        or label in ANYTHING
+        or WEIGHED.fullmatch(label) is not None
+    )
 
 
 def split_labels(cell: object) -> list[str] | None:
@@ -71,6 +73,24 @@ def split_labels(cell: object) -> list[str] | None:
     if any(isinstance(label, bool) or not isinstance(label, str | int) for label in labels):
         return None
     return [str(label).strip() if isinstance(label, int) else label for label in labels]
+
+
+def excluded_labels(cell: object, classes: Collection[str] | None = None) -> list[str] | None:
+    """The labels in a cell of exclusions, which may be written `not rose, not tulip`; None if it holds no labels."""
+    if isinstance(cell, str) and "|" not in cell and cell.strip().startswith(_NOT):
+        parts = [part.strip() for part in cell.split(",")]
+        cell = parts if all(part.startswith(_NOT) for part in parts) else cell
+    labels = split_labels(cell)
+    known = classes or ()
+    return labels and [label if label in known else label.removeprefix(_NOT).strip() for label in labels]
+
+
+def cell_text(row: Row, column: str) -> str | None:
+    """A cell as text; None if it is missing or empty."""
+    value = row.values.get(column)
+    # A list in the place of a text can be too deep to be written out.
+    text = "" if value is None else shortened(value) if isinstance(value, list | dict) else str(value)
+    return text.strip() or None
 
 
 def cell_number(cell: object) -> float | None:
@@ -106,8 +126,9 @@ def read_text(path: Path) -> str:
 
 
 def _read_csv(path: Path, report: Report) -> Table:
+    text = read_text(path)
     # strict: a quote that never ends is an error, not a cell that swallows the rest of the file.
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(path, text))
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     line = 1
@@ -127,10 +148,16 @@ def _read_csv(path: Path, report: Report) -> Table:
     return Table(path, columns, tuple(rows))
 
 
+def _delimiter(path: Path, text: str) -> str:
+    """What stands between columns: of a csv file a comma, or what its first line has instead."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    first = text.partition("\n")[0]
+    return "," if "," in first else next((each for each in ";\t" if each in first), ",")
+
+
 def _columns(cells: list[str], where: str) -> tuple[str, ...]:
     names = tuple(cell.strip() for cell in cells)
-    if len(names) == 1 and any(separator in names[0] for separator in ";\t"):
-        raise UserError(f"{where} is one column, {names[0]!r}: columns must be separated by commas.")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UserError(f"{where} names the column {twice[0]!r} twice.")

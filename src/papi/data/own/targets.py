@@ -7,6 +7,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from papi.data.own.annotation_arrays import Annotations
+from papi.data.own.frames import holds_labels, read_candidates
+from papi.data.own.names import joined
+
 COLLECTIONS = (set, frozenset, list, tuple, np.ndarray)
 Known = np.ndarray | list[object] | tuple[object, ...]
 
@@ -17,27 +21,42 @@ class Targets(NamedTuple):
     candidates: np.ndarray  # (N, K) bool
     classes: np.ndarray  # (K,)
     labels: np.ndarray | None  # (N,) int64, positions in `classes`, where y has one label a sample
+    prior: np.ndarray | None = None  # (N, K) float32: how likely each candidate is, if y says so
 
 
 def read_targets(y: object, classes: Sequence[Hashable] | None = None) -> Targets:
     """Candidate sets to learn from, or a ValueError that names the first wrong entry.
 
-    `classes` names the columns of a matrix, or all labels that may occur; without it they are 0 … K − 1, or the
-    labels that do occur.
+    `classes` names the columns of a matrix, or all labels that may occur; without it they are the names of a table's
+    columns, 0 … K − 1, or the labels that do occur.
     """
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
+    if isinstance(y, Annotations) or holds_labels(y):
+        return _read_sets(y, classes)
     known = as_known(y)
-    given = None if classes is None else class_array(classes)
+    columns = column_names(y) if _is_matrix(known) else None
+    given = columns if classes is None else class_array(classes)
     if given is not None and len(set(given.tolist())) < len(given):
         raise ValueError("classes names a class twice.")
     if is_single(known):
+        if given is None:
+            _refuse_joined(known)
         names, found = _single(known, given)
         candidates = np.eye(len(names), dtype=bool)[found]
     else:
         names, candidates, found = *(_matrix(known, given) if _is_matrix(known) else _sets(known, given)), None
     _require_useful(candidates)
     return Targets(candidates, names, found)
+
+
+def _read_sets(y: Any, classes: Sequence[Hashable] | None) -> Targets:
+    """From a frame with columns of labels, or from what `papi.read_candidates` gave."""
+    names = None if classes is None else tuple(map(str, classes))
+    found = y if isinstance(y, Annotations) else read_candidates(y, classes=names)
+    _require_useful(found.candidates)
+    known = found.labels if len(found.labels) and (found.labels >= 0).all() else None
+    return Targets(found.candidates, class_array(found.class_names), known, found.weights)
 
 
 def as_known(y: object) -> Known:
@@ -50,8 +69,30 @@ def as_known(y: object) -> Known:
     return known
 
 
+def column_names(y: object) -> np.ndarray | None:
+    """The names of a table's columns; None for an array or a list, which have none."""
+    names = getattr(y, "column_names", None)  # of pyarrow, whose columns are columns
+    names = getattr(y, "columns", None) if names is None else names
+    return None if names is None or not len(names) else class_array(list(names))
+
+
+def split_texts(y: Any, separator: str | None) -> Any:
+    """`y` with each text as the set of labels in it: `rose|tulip` is rose and tulip. Without a separator, as it is."""
+    if separator is None:
+        return y
+    known = as_known(y)
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(f"separator is {separator!r}: give the text between two labels, such as '|'.")
+    if not is_single(known) or not all(isinstance(entry, str) for entry in _entries(known)):
+        raise ValueError(f"y holds no texts to split at {separator!r}: leave separator out.")
+    parts = ([part.strip() for part in str(entry).split(separator)] for entry in _entries(known))
+    return [{part for part in each if part} for each in parts]
+
+
 def is_single(y: object) -> bool:
     """Whether `y` has one label for each sample, not a set."""
+    if isinstance(y, Annotations) or holds_labels(y):
+        return False
     known = as_known(y)
     if _is_matrix(known):
         return False
@@ -62,9 +103,12 @@ def is_single(y: object) -> bool:
 
 def candidates_among(y: object, classes: np.ndarray) -> np.ndarray:
     """Candidate sets `(N, K) bool` for scoring. Labels that the classifier does not know are ignored."""
+    if isinstance(y, Annotations) or holds_labels(y):
+        found = y if isinstance(y, Annotations) else read_candidates(y)
+        return _by_name(found.candidates, class_array(found.class_names), classes)
     known = as_known(y)
     if _is_matrix(known):
-        return _matrix(known, classes)[1]
+        return _by_name(_matrix(known, None)[1], column_names(y), classes)
     column = {label: k for k, label in enumerate(classes.tolist())}
     member = np.zeros((len(known), len(classes)), bool)
     for row, entry in enumerate(_entries(known)):
@@ -86,6 +130,29 @@ def class_array(labels: Iterable[Hashable]) -> np.ndarray:
 def _is_matrix(y: Known) -> bool:
     """A column `(N, 1)` is not a matrix: like scikit-learn, this takes it for labels, with a warning."""
     return isinstance(y, np.ndarray) and y.ndim > 1 and y.shape[1:] != (1,)
+
+
+def _by_name(member: np.ndarray, columns: np.ndarray | None, classes: np.ndarray) -> np.ndarray:
+    """The columns of a matrix in the order of the classes: by their names if all are classes, else as they come."""
+    place = {label: k for k, label in enumerate([] if columns is None else columns.tolist())}
+    if place and place.keys() <= set(classes.tolist()):
+        ordered = np.zeros((len(member), len(classes)), bool)
+        for k, label in enumerate(classes.tolist()):
+            if label in place:
+                ordered[:, k] = member[:, place[label]]
+        return ordered
+    return _matrix(member, classes)[1]
+
+
+def _refuse_joined(y: Known) -> None:
+    """Stop at texts that look like several labels: each would become a class of its own, and be learned as such."""
+    entries = [entry for entry in _entries(y) if isinstance(entry, str)]
+    for separator, several in joined(list(dict.fromkeys(entries))).items():
+        row = _entries(y).index(several[0])
+        raise ValueError(
+            f"y[{row}] is {several[0]!r}, which looks like several labels in one text: give separator={separator!r} to "
+            "split it, or name all labels in classes=[…] if it is a single one."
+        )
 
 
 def _entries(y: Known) -> list[object]:

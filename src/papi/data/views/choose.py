@@ -4,15 +4,27 @@ import torch
 
 from papi.data.dataset import Dataset
 from papi.data.views.base import Normalise, Views
-from papi.data.views.features import FeatureViews, NormaliseFeatures, noise_for
+from papi.data.views.features import CachedViews, FeatureViews, NormaliseFeatures, noise_for
 from papi.data.views.images import ImageViews, NormaliseImages
+from papi.data.views.photos import NormalisePhotos, NumberedViews
 
 
 def views_of(dataset: Dataset) -> Views:
     """The views that suit a dataset."""
+    if dataset.kind == "images" and dataset.photos is not None:
+        return NumberedViews(dataset.photos)
     if dataset.kind == "images":
         return ImageViews(dataset.recipe)
+    if dataset.samples.ndim == 3:
+        return CachedViews(dataset.samples.shape[1] // 2, dataset.mean)
     return FeatureViews(dataset.mean, dataset.std, noise_for(*dataset.samples.shape))
+
+
+def normaliser_of(dataset: Dataset, device: torch.device) -> Normalise:
+    """What turns samples of a dataset into the network's input."""
+    if dataset.kind == "images" and dataset.photos is not None:
+        return NormalisePhotos(dataset.photos, dataset.mean, dataset.std, device)
+    return normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
 
 
 def normaliser(

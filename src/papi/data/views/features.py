@@ -33,8 +33,13 @@ class FeatureViews:
         noisy = samples + self.noise * (STRONGER if name == "strong" else 1) * std * noise
         if name != "strong":
             return noisy
-        dropped = torch.from_numpy(draws.random(samples.shape) < STRONG_DROPOUT).to(samples.device)
-        return torch.where(dropped, mean, noisy)
+        return dropped(noisy, mean, draws)
+
+
+def dropped(samples: Tensor, mean: Tensor, draws: Draws) -> Tensor:
+    """The samples `(B, d)` with some of their values replaced by those of `mean` `(d,)`."""
+    lost = torch.from_numpy(draws.random(samples.shape) < STRONG_DROPOUT).to(samples.device)
+    return torch.where(lost, mean.to(samples.dtype), samples)
 
 
 def noise_for(rows: int, columns: int) -> float:
@@ -42,12 +47,34 @@ def noise_for(rows: int, columns: int) -> float:
     return WEAK_NOISE * min(1, math.sqrt(FEW_ROWS * columns / rows))
 
 
+class CachedViews:
+    """Draws the views of embeddings `(B, 1 + 2V, d)` by name: one of the V weak or strong ones, or the plain one.
+
+    Without such views, `weak` is the plain one, too, and `strong` loses some of its values to their columns' mean.
+    """
+
+    def __init__(self, count: int, mean: tuple[float, ...]) -> None:
+        self.count, self.mean = count, torch.tensor(mean)  # of each kind, V
+
+    def __call__(self, name: str, samples: Tensor, draws: Draws, /) -> Tensor:
+        """The view `name` of each sample: `(B, d)`."""
+        if name == "plain" or (name == "weak" and not self.count):
+            return samples[:, 0]
+        if not self.count:
+            return dropped(samples[:, 0], self.mean.to(samples.device), draws)
+        first = 1 if name == "weak" else 1 + self.count
+        chosen = torch.from_numpy(first + draws.integers(0, self.count, len(samples))).to(samples.device)
+        return samples[torch.arange(len(samples), device=samples.device), chosen]
+
+
 class NormaliseFeatures:
-    """Features to the network's input: mean 0 and standard deviation 1 by column."""
+    """Features to the network's input: mean 0 and standard deviation 1 by column. Of embeddings, the plain view."""
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
         self.mean, self.std = torch.tensor(mean, device=device), torch.tensor(std, device=device)
 
     def __call__(self, samples: Tensor, /) -> Tensor:
-        """`(B, d)`, standardised."""
-        return (samples - self.mean) / self.std
+        """`(B, d) float32` from `(B, d)` or `(B, 1 + 2V, d)`, standardised."""
+        if samples.ndim == 3:
+            samples = samples[:, 0]
+        return (samples.float() - self.mean) / self.std

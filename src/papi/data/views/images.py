@@ -7,7 +7,7 @@ the images are on. Views stay `uint8`: `NormaliseImages` turns them into the net
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import affine_grid, grid_sample, interpolate
+from torch.nn.functional import interpolate
 
 from papi.data.dataset import ViewRecipe
 from papi.data.views.autoaugment import AutoAugment
@@ -63,21 +63,51 @@ def _crop_positions(count: int, size: int, padding: int, draws: Draws) -> np.nda
 
 
 def resized_crop(images: Tensor, size: int, draws: Draws) -> Tensor:
-    """A random part of each image, with 8 to 100 % of its area and an aspect ratio of 3:4 to 4:3, resized to `size`."""
-    count, channels, height, width = images.shape
-    area = draws.uniform(0.08, 1, (count, _CROP_TRIES))
+    """A random part of each image, with 8 to 100 % of its area and an aspect ratio of 3:4 to 4:3, resized to `size`.
+
+    Parts are of whole pixels. They are resized bilinearly and without aliasing, as Pillow and torchvision do it.
+    """
+    height, width = images.shape[2:]
+    sides = np.array([height, width])
+    length = np.round(crop_shares(len(images), height, width, 0.08, draws) * sides).clip(min=1)
+    start = np.floor(draws.uniform(0, 1, length.shape) * (sides - length + 1))
+    down, across = (
+        torch.from_numpy(_resizing(start[:, axis], length[:, axis], int(sides[axis]), size)).to(images.device)
+        for axis in (0, 1)
+    )
+    pixels = down[:, None] @ images.float() @ across[:, None].transpose(2, 3)
+    return pixels.round().clamp(0, 255).to(torch.uint8)
+
+
+def _resizing(start: np.ndarray, length: np.ndarray, side: int, size: int) -> np.ndarray:
+    """`(B, size, side) float32`: how much each pixel of a row counts for each pixel of its part, resized to `size`.
+
+    A part begins at `start` `(B,)` and has `length` `(B,)` pixels. Each new pixel is a mean around its place in the
+    old row, with weights that fall linearly to zero: over one pixel, or over one new pixel where that is larger.
+    """
+    scale = length / size
+    centre = start[:, None] + (np.arange(size) + 0.5) * scale[:, None]
+    pixel = np.arange(side)
+    distance = np.abs(pixel + 0.5 - centre[:, :, None]) / np.maximum(scale, 1)[:, None, None]
+    inside = (pixel >= start[:, None]) & (pixel < (start + length)[:, None])
+    weights = np.clip(1 - distance, 0, None) * inside[:, None]
+    shares: np.ndarray = (weights / weights.sum(2, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def crop_shares(
+    count: int, height: int | np.ndarray, width: int | np.ndarray, smallest: float, draws: Draws
+) -> np.ndarray:
+    """`(B, 2)`: height and width of a random part of each image, as shares of the image's own.
+
+    A part has from `smallest` to all of the area. The sides of the images are the same for all, or `(B, 1)` each.
+    """
+    area = draws.uniform(smallest, 1, (count, _CROP_TRIES))
     aspect = np.exp(draws.uniform(np.log(3 / 4), np.log(4 / 3), (count, _CROP_TRIES)))
-    # Sides as shares of the image's; the first try that fits counts, and if none does, the whole image.
+    # The first try that fits counts, and if none does, the whole image.
     shares = np.stack([np.sqrt(area / aspect * (width / height)), np.sqrt(area * aspect * (height / width))], 2)
     fits: np.ndarray = np.all(shares <= 1, axis=2)
-    share = np.where(fits.any(1, keepdims=True), shares[np.arange(count), fits.argmax(1)], 1.0)
-    centre = (1 - share) * draws.uniform(-1, 1, (count, 2))  # in coordinates from -1 to 1
-    matrix = np.zeros((count, 2, 3), np.float32)
-    matrix[:, 0, 0], matrix[:, 1, 1] = share[:, 1], share[:, 0]
-    matrix[:, 0, 2], matrix[:, 1, 2] = centre[:, 1], centre[:, 0]
-    grid = affine_grid(torch.from_numpy(matrix).to(images.device), [count, channels, size, size], align_corners=False)
-    pixels = grid_sample(images.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
-    return pixels.round().clamp(0, 255).to(torch.uint8)
+    return np.where(fits.any(1, keepdims=True), shares[np.arange(count), fits.argmax(1)], 1.0)
 
 
 def cutout(images: Tensor, side: int, draws: Draws) -> Tensor:

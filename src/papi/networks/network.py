@@ -30,6 +30,7 @@ class Network(nn.Module):
     def __init__(self, encoder: nn.Module, dimensions: int, classes: int, projection: int | None) -> None:
         super().__init__()
         self.projection = projection or dimensions  # width of what `project` gives
+        self.fixed_statistics = False  # batch-norm of the encoder stays as it came, also in training
         self.autocast: torch.dtype | None = None  # computes in this type where that is safe; None is float32 throughout
         self.encoder = encoder
         self.classifier = nn.Linear(dimensions, classes)
@@ -38,6 +39,15 @@ class Network(nn.Module):
             if projection
             else None
         )
+
+    def train(self, mode: bool = True) -> "Network":
+        """As for every module; an encoder with fixed statistics goes on normalising with them."""
+        super().train(mode)
+        if self.fixed_statistics:
+            for part in self.encoder.modules():
+                if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                    part.eval()
+        return self
 
     def forward(self, images: Tensor) -> Output:
         """Features and logits of a float batch."""
@@ -72,7 +82,8 @@ def build(network: str | Factory | nn.Module, input_shape: tuple[int, ...], clas
     if entry is not None:
         require_fitting(str(network), kind_of(input_shape))
     encoder = arranged(make_encoder(network, input_shape), torch.channels_last)
-    features = entry.features if entry else feature_width(encoder, input_shape, title(network))
+    known = entry.features if entry else None
+    features = known or feature_width(encoder, input_shape, title(network))
     projection = entry.projection if entry else OUTSIDE_PROJECTION[kind_of(input_shape)]
     built = Network(encoder, features, classes, projection if project else None)
     return arranged(built, torch.channels_last)  # once more: lazy layers got their weights in the trial pass

@@ -10,15 +10,18 @@ from torch import nn
 from outside_networks import NETWORK, WIDTH, Tied, of_table, plain, with_dropout
 from papi.errors import UserError
 from papi.networks import NETWORKS, Factory, Network, build, compile_encoders, require_compiler
-from papi.networks.build import arranged
+from papi.networks.linear import Linear
 from papi.networks.mlp import MLP
+from papi.networks.network import arranged
 from papi.networks.resnet import ResNet18
 from papi.networks.small import SmallResNet
 from papi.networks.trial import feature_width
 from papi.networks.wide_resnet import WideResNet
 
 IMAGE = (3, 8, 8)
-OWN: dict[str, Factory] = {"small": SmallResNet, "resnet18": ResNet18, "wide-resnet": WideResNet, "mlp": MLP}
+OWN: dict[str, Factory] = {
+    "small": SmallResNet, "resnet18": ResNet18, "wide-resnet": WideResNet, "mlp": MLP, "linear": Linear,
+}  # fmt: skip
 OUTSIDE: list[tuple[Factory, tuple[int, ...]]] = [
     (plain, IMAGE),
     (with_dropout, IMAGE),
@@ -44,13 +47,14 @@ class TestOwn:
     @pytest.mark.parametrize("name", NETWORKS)
     def test_the_table_says_how_wide_features_are(self, name: str) -> None:
         shape = shape_for(name)
-        assert feature_width(OWN[name](shape), shape, name) == NETWORKS[name].features
+        assert feature_width(OWN[name](shape), shape, name) == (NETWORKS[name].features or shape[0])
 
     @pytest.mark.parametrize("project", [True, False])
-    @pytest.mark.parametrize("name", ["small", "resnet18", "mlp"])
+    @pytest.mark.parametrize("name", ["small", "resnet18", "mlp", "linear"])
     def test_weights_are_drawn_in_one_order(self, name: str, project: bool) -> None:
         """Encoder, classifier, projector: a seed means the same weights in every version."""
-        shape, width = shape_for(name), NETWORKS[name].features
+        shape = shape_for(name)
+        width = NETWORKS[name].features or shape[0]
         torch.manual_seed(3)
         parts: dict[str, nn.Module] = {"encoder": OWN[name](shape), "classifier": nn.Linear(width, 7)}
         if project:
@@ -243,3 +247,16 @@ class TestCompiling:
         networks = nn.ModuleList(build("small", IMAGE, 4, project=True) for _ in range(2))
         compile_encoders(networks)
         assert compiled == [network.encoder for network in networks]
+
+
+def test_fixed_statistics_stay_in_training() -> None:
+    torch.manual_seed(0)
+    network = build("mlp", (5,), 3, project=False)
+    network.fixed_statistics = True
+    before = {name: value.clone() for name, value in network.named_buffers()}
+    network.train()(torch.randn(8, 5) + 3)
+    assert all(value.equal(before[name]) for name, value in network.named_buffers())
+    assert network.encoder.training  # dropout goes on
+    network.fixed_statistics = False
+    network.train()(torch.randn(8, 5) + 3)
+    assert not all(value.equal(before[name]) for name, value in network.named_buffers())

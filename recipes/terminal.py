@@ -1,0 +1,72 @@
+"""Draws what a command prints in a terminal as an SVG, for the README and the documentation.
+
+    python -m recipes.terminal docs/pictures/train.svg -- papi train --out runs/picture
+
+The command runs in a real terminal (a pseudo-terminal) of 100 columns. The picture shows what is left on its screen,
+below the prompt and the command. It is text: it can be searched, and it needs no font but the reader's own.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import termios
+from io import StringIO
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+COLUMNS = 100
+_FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
+_ERASED = re.compile(r"[^\n]*\r(?!\n)|\x1b\[2K|\x1b\[\?25[lh]")  # lines that a progress bar has drawn over
+_MOVED_UP = re.compile(r"\n?\x1b\[1A")
+
+
+def printed(command: list[str]) -> str:
+    """Run a command in a terminal and return what it wrote, colours included."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True)
+    os.close(slave)
+    parts = []
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(master)
+    if process.wait() != 0:
+        raise SystemExit(f"{shlex.join(command)} ended with {process.returncode}.")
+    return b"".join(parts).decode()
+
+
+def screen(text: str) -> str:
+    """What is left of an output when progress bars have drawn over themselves."""
+    return _ERASED.sub("", _MOVED_UP.sub("", text.replace("\r\n", "\n"))).rstrip("\n")
+
+
+def picture(command: list[str], text: str) -> str:
+    """The screen as an SVG that fetches nothing."""
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(f"$ {shlex.join(command)}\n{text}"), soft_wrap=True)
+    return console.export_svg(title="papi", theme=MONOKAI, code_format=_FONTS.sub("", CONSOLE_SVG_FORMAT))
+
+
+def main(file: Path, command: list[str]) -> None:
+    """Write the picture."""
+    file.write_text(picture(command, screen(printed(command))))
+    print(f"{file} shows {shlex.join(command)}.")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[3:])

@@ -1,0 +1,78 @@
+"""`papi tune`: random search for the settings of a method."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from papi.cli.options import SWITCH, WHOLE, config_options, print_all_options
+from papi.config import MAX_THREADS, RunConfig
+from papi.errors import UserError
+
+_DEFAULT = RunConfig()
+_MOST = 100_000  # trials: more than anybody waits for
+_SEARCH = Parameter(group=Group("Search", sort_key=-2))
+_WHERE = Parameter(group=Group("Where to train", sort_key=-1))
+
+
+@config_options(experts=False)
+def tune(
+    method: str = "papi",
+    /,
+    *,
+    budget: Annotated[int, _SEARCH, WHOLE] = 20,
+    by: Annotated[
+        Literal["covering-rate", "approximated-accuracy", "candidate-likelihood", "accuracy"], _SEARCH
+    ] = "covering-rate",
+    ranges: Annotated[tuple[str, ...], _SEARCH, Parameter(name="--range", negative="")] = (),
+    dry_run: Annotated[bool, _SEARCH, SWITCH] = False,
+    format: Annotated[Literal["terminal", "markdown"], _SEARCH] = "terminal",
+    out: Annotated[Path | None, _WHERE] = None,
+    jobs: Annotated[int | None, _WHERE, WHOLE] = None,
+    backend: Annotated[Literal["local", "dask", "ray"], _WHERE] = "local",
+    address: Annotated[str | None, _WHERE] = None,
+    config: Annotated[RunConfig, Parameter(name="*")] = _DEFAULT,
+    help_all: Annotated[bool, _SEARCH, SWITCH] = False,
+) -> None:
+    """Search for good settings of a method by random trials, judged without true labels.
+
+    Parameters
+    ----------
+    method
+        A method by name, or `package.module:Class`; `papi methods NAME` lists its settings.
+    budget
+        Number of trials. The first is what `papi train` would do.
+    by
+        What judges a trial: the candidate labels of held-out samples, or, as an oracle for comparison, test accuracy.
+    ranges
+        What to draw a setting from, instead of its declared range: NAME=LOW..HIGH or NAME=A,B,C; repeatable. Besides
+        the method's options, NAME can be optim.lr, optim.weight-decay, epochs or batch-size.
+    dry_run
+        Print the command of every trial, and train nothing.
+    format
+        How tables are printed.
+    out
+        Folder of the trials. [default: a folder in runs/tune, named after the data and the method]
+    jobs
+        Trials at a time. [default: 1 on this machine; on a cluster, as many as it takes]
+    backend
+        local, or an existing cluster whose machines see the same folders: dask, ray.
+    address
+        The address of the cluster's scheduler.
+    help_all
+        Show all options, including the expert ones, and exit.
+    """
+    if help_all:
+        print_all_options(tune, "papi tune")
+        return
+    if not 1 <= budget <= _MOST:
+        raise UserError(f"--budget must be between 1 and {_MOST} trials; got {budget}.")
+    if jobs is not None and not 1 <= jobs <= MAX_THREADS:
+        raise UserError(f"--jobs must be between 1 and {MAX_THREADS}; got {jobs}.")
+    if config.method not in (_DEFAULT.method, method):
+        raise UserError(f"two methods were given, {method} and --method {config.method}: search one at a time.")
+    from papi.cli.tune_search import Plan, run_search  # loads torch: not before the options are right
+
+    plan = Plan(replace(config, method=method), budget, by, ranges, out, jobs, backend, address)
+    run_search(plan, dry_run=dry_run, format=format)

@@ -1,0 +1,125 @@
+"""Encoders that come with weights: from timm, transformers, torchvision, or from a factory of one's own."""
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+from papi.errors import UserError
+from papi.files.outside import LIBRARIES
+from papi.networks.preparation import Preparation
+from papi.networks.registry import NETWORKS, find, make_encoder
+from papi.networks.sources import of_timm, of_torchvision, of_transformers
+from papi.networks.sources.made import Config, Made
+from papi.networks.trial import feature_width
+from papi.networks.weights import checksum, is_finite, put_weights, read_weights_file
+
+SOURCES = {"timm": of_timm, "hf": of_transformers, "torchvision": of_torchvision}
+_CARRIED = ("input_size", "mean", "std", "interpolation")  # what the module of a factory may say about photos
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A pretrained encoder, and all that one must know to feed it and to find it again."""
+
+    encoder: nn.Module  # (B, 3, size, size) float, normalised → (B, width); in evaluation mode, frozen
+    width: int
+    preparation: Preparation
+    reference: str  # timm:resnet18, hf:NAME, torchvision:NAME or package.module:factory
+    checksum: str  # SHA-256 over the names and bytes of its weights
+    notes: tuple[str, ...] = ()  # what a person should know, for instance what was left out
+    provided: bool = False  # a library provides these weights, so its reference and checksum are enough to find them
+    config: Config = field(default_factory=dict)  # what besides its name builds it again
+
+
+def is_pretrained(name: str) -> bool:
+    """Whether a network is an encoder with weights: one of a library, or of a module that says how photos are prepared.
+
+    This imports the module of a factory: ask it of names that a person has given.
+    """
+    if name.startswith(LIBRARIES):
+        return True
+    return ":" in name and name not in NETWORKS and any(hasattr(_module_of(name), each) for each in _CARRIED)
+
+
+def load_pretrained(
+    name: str, weights: str | None = "default", size: int | None = None, *, fetch: bool = True
+) -> Pretrained:
+    """The encoder of that name, frozen and in evaluation mode.
+
+    `weights` are its `default` ones, those of a file, or random (None or `none`), from torch's global generator. `size`
+    is the side of its photos, where it allows another than its own. Without `fetch`, nothing that is not on this
+    machine is fetched.
+    """
+    file = None if weights in (None, "none", "default") else Path(str(weights))
+    if file is not None and not file.is_file():
+        raise UserError(f"--weights {file} does not exist: give a file, default or none.")
+    library, _, own = name.partition(":")
+    if name.startswith(LIBRARIES):
+        made = SOURCES[library].make(own, file, size, default=weights == "default", fetch=fetch)
+    else:
+        made = _from_factory(name, file, size)
+    encoder = made.encoder.float().eval().requires_grad_(False)
+    width = feature_width(encoder, made.preparation.shape, name)
+    broken = [key for key, tensor in encoder.state_dict().items() if not is_finite(tensor)]
+    if broken:
+        raise UserError(f"the weights of {name} are damaged: {broken[0]} holds numbers that are not finite.")
+    on_hub = name.startswith(LIBRARIES) and not (library == "hf" and Path(own).is_dir())
+    return Pretrained(
+        encoder=encoder,
+        width=width,
+        preparation=made.preparation,
+        reference=name,
+        checksum=checksum(encoder),
+        notes=made.notes,
+        provided=weights == "default" and on_hub,
+        config=made.config,
+    )
+
+
+def rebuild(name: str, preparation: Preparation, config: Config) -> nn.Module:
+    """The architecture of an encoder with random weights, for those that a model's file holds."""
+    library, _, own = name.partition(":")
+    encoder: nn.Module
+    if name.startswith(LIBRARIES):
+        encoder = SOURCES[library].rebuild(own, config, preparation.size)
+    else:
+        encoder = make_encoder(name, preparation.shape)
+    return encoder.float().eval().requires_grad_(False)
+
+
+def _from_factory(name: str, file: Path | None, size: int | None) -> Made:
+    """What a factory returns, with the weights that it has put in, or those of a file."""
+    preparation = _carried(name, size)
+    encoder = make_encoder(name, preparation.shape)
+    notes: tuple[str, ...] = ()
+    if file is not None:
+        feature_width(encoder, preparation.shape, name)  # lazy layers get their size
+        notes = put_weights(encoder, read_weights_file(file), str(file), name)
+    return Made(encoder, preparation, {}, notes)
+
+
+def _carried(name: str, size: int | None) -> Preparation:
+    """How the module of a factory says that photos are prepared; what it does not say is as for ImageNet."""
+    module, default = _module_of(name), Preparation()
+    found: dict[str, Any] = {each: getattr(module, each, None) for each in _CARRIED}
+    side = found["input_size"]
+    if isinstance(side, tuple | list) and side:
+        side = side[-1]
+    try:
+        return Preparation(
+            size=size or side or default.size,
+            mean=default.mean if found["mean"] is None else tuple(found["mean"]),
+            std=default.std if found["std"] is None else tuple(found["std"]),
+            interpolation=found["interpolation"] or default.interpolation,
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the module of {name} says how photos are prepared, but {error}.") from error
+
+
+def _module_of(name: str) -> ModuleType:
+    find(name)  # says in a sentence what cannot be imported
+    return import_module(name.partition(":")[0])
