@@ -1,4 +1,4 @@
-"""The command `papi`: within the test's own process, for tests that start it often, and in one of its own to see its memory."""
+"""The command `papi`: in the test's own process, and in a process of its own where its memory is measured."""
 
 import os
 import subprocess
