@@ -19,8 +19,9 @@ test: $(READY) browser  ## ruff, mypy and the tests
 	$(MAKE) lint
 	$(TEST_ENV) $(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
-test-slow: $(READY)  ## the tests that train for minutes
+test-slow: $(READY)  ## the tests that train for minutes, and the property tests with new random examples
 	$(BIN)/pytest -m slow
+	$(TEST_ENV) $(BIN)/pytest -n 2 -m "hypothesis and not slow" --hypothesis-profile "new examples"
 
 faults: $(READY)  ## 200 kills at random moments over all methods: prints kills, resumes, losses
 	$(TEST_ENV) $(BIN)/python tests/faults/many_kills.py 200

@@ -115,7 +115,7 @@ class LiteralEM(LiteralMethod):
             else:
                 L_sup = L_sup - torch.stack([views[0][i, j] for j in inside]).sum().log() / size
         pbar = [sum(views[0][i, k] for i in range(size)) / size for k in range(classes)]
-        L_bal = -sum((each.log() for each in pbar), torch.zeros(())) / classes
+        L_bal = -sum((each.clamp(min=1e-6).log() for each in pbar), torch.zeros(())) / classes
         loss: Tensor = L_sup + L_em + self.config.balance_weight * L_bal
         return loss
 
