@@ -1,8 +1,8 @@
-"""How fast PaPi is, as ratios to plain implementations of the same thing, measured in one run on one machine.
+"""Speed of PaPi relative to plain implementations of the same computation, measured in one run on one machine.
 
-python -m benchmarks            everything; under a quarter of an hour on two cores
-python -m benchmarks --quick    what needs no long run; under a minute
+python -m benchmarks            all benchmarks; under 15 minutes on two cores
+python -m benchmarks --quick    only the short ones; under a minute
 
-One file an item. Each holds a reference written from the specification as one would write it first, and runs it in
-turns with ours on the same inputs and threads. Where results must be equal, that is asserted before anything is timed.
+One file per item. Each contains a straightforward reference implementation and alternates it with ours on the same
+inputs and number of threads. Where results must be equal, the benchmark asserts that before timing anything.
 """

@@ -1,6 +1,6 @@
-"""How much memory it takes to build the cache of a folder: `python -m benchmarks.cache_memory FOLDER SIDE` prints MB.
+"""Peak memory of building an image cache: `python -m benchmarks.cache_memory FOLDER SIDE` prints it in MB.
 
-It is a process of its own and imports no more than reading images does.
+It runs in a separate process and imports only what reading images needs.
 """
 
 import sys
@@ -11,9 +11,9 @@ from papi.data.images.cache import Wanted, read_images
 
 
 def highest(process: str) -> float:
-    """The most that a process has had in memory so far, in MB.
+    """Peak memory of a process so far, in MB.
 
-    The count of `getrusage` would not do: it begins with what the parent had when it started the process.
+    `getrusage` is not usable: its peak includes the memory of the parent when it started the process.
     """
     return int(Path(f"/proc/{process}/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -26,5 +26,5 @@ def children() -> Iterator[str]:
 if __name__ == "__main__":
     read_images(sorted(Path(sys.argv[1]).iterdir()), Wanted(int(sys.argv[2])), processes=2)
     workers = [highest(child) for child in children()]  # they stay alive for a while
-    assert len(workers) >= 2, "the workers have gone already"
+    assert len(workers) >= 2, "the workers have already exited"
     print(highest("self") + sum(workers))

@@ -1,8 +1,8 @@
-"""What saving costs, as a share of the time of training at the default interval.
+"""Cost of saving checkpoints, as a share of training time at the default interval.
 
-A run saves at every epoch end and, within long epochs, every 60 seconds. For each network the steps of an epoch are
-timed, and a save of the whole state: what it costs of the time between two saves must stay below 2 %. The quickest of
-several counts, in seconds and in seconds of the processor: on a busy machine only the second is of use.
+A run saves at the end of every epoch and, within long epochs, every 60 seconds. For each network, this measures the
+time of a step and of saving the whole state. Saving must take less than 2 % of the time between two saves. The fastest
+of several counts, in wall-clock and in CPU seconds: on a busy machine only the CPU seconds are meaningful.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ from papi.train import Saved, Started
 from papi.training.engine import Stepped
 
 CASES = {
-    # The default of `papi train`, with its real epochs; and the paper's network, whose epochs are hours on a CPU.
+    # The default of `papi train` with full epochs, and the paper's network, whose epochs take hours on a CPU.
     "quick": RunConfig(threads=1, device="cpu", checkpoint=CheckpointConfig("8")),
     "resnet18": RunConfig(
         preset="paper", data="fashion-mini", batch_size=16, threads=1, device="cpu", checkpoint=CheckpointConfig("2"),
@@ -31,7 +31,7 @@ TARGET = 0.02
 
 
 def costs() -> Iterator[tuple[str, float, float, float]]:
-    """Name, the seconds between two saves, those of a save, and what share of the processor's time a save takes."""
+    """Name, seconds between two saves, seconds per save, and the share of CPU time spent on saving."""
     interval = CheckpointConfig().seconds
     for name, config in CASES.items():
         with tempfile.TemporaryDirectory() as place:
@@ -57,9 +57,9 @@ def measure(quick: bool) -> Iterator[Line]:
         return
     threads = torch.get_num_threads()
     for name, between, save, processor in costs():
-        item = f"a save, {name}, share of the time between two ({processor:.2%} of the processor's)"
+        item = f"checkpoint, {name}, share of the time between two saves ({processor:.2%} of CPU time)"
         yield Line(item, between, save, save / between, TARGET, at_most=True)
-    torch.set_num_threads(threads)  # the runs had their own
+    torch.set_num_threads(threads)  # the runs changed it
 
 
 def now() -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Evaluation: large batches without a graph, against batches of 64 in the default layout with one."""
+"""Evaluation, against forward passes alone and against batches of 64 in the default layout with a graph."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from benchmarks.measure import Apart, Line, fastest_apart, speedup
+from benchmarks.measure import Apart, Line, Work, beyond, fastest_apart, in_turns, speedup
 from benchmarks.views import MEAN, STD, photographs
 from papi.data.views.images import NormaliseImages
 from papi.networks import Network, build
@@ -14,7 +14,7 @@ from papi.training.evaluation import evaluate
 
 
 class Task(NamedTuple):
-    """What is evaluated on what."""
+    """A network and the images it is evaluated on."""
 
     network: str
     channels: int
@@ -27,6 +27,11 @@ class Task(NamedTuple):
         return network, photographs(self.images, self.channels, self.size)
 
 
+SMALL = Task("small", 1, 28, 4000)
+RESNET = Task("resnet18", 3, 32, 512)
+SIZES = (32, 64, 128, 256, 512, 1000)
+
+
 class Ours:
     def __init__(self, task: Task) -> None:
         self.network, self.images = task.prepare()
@@ -36,6 +41,18 @@ class Ours:
         """Logits and unit vectors."""
         found = evaluate(self.network, self.images, self.normalise)
         return found.logits, found.embedding
+
+    def bare(self, size: int) -> Work:
+        """Forward passes on prepared inputs, in batches of this size."""
+        batches = torch.split(self.normalise(self.images), size)
+
+        @torch.inference_mode()
+        def run() -> None:
+            self.network.eval()
+            for batch in batches:
+                self.network(batch)
+
+        return run
 
 
 class Plain:
@@ -60,10 +77,23 @@ def against_plain(task: Task, times: int) -> Line:
         for mine, theirs in zip(ours.call("run")[1], plain.call("run")[1], strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
         seconds = fastest_apart([plain, ours], "run", times)
-    return speedup(f"evaluation, {task.network}, {task.images:,} images : plain, B=64", seconds, 1.5)
+    return speedup(f"evaluation, {task.network}, {task.images:,} images, vs. plain, B=64", seconds)
+
+
+def against_forward_passes(task: Task, times: int) -> Line:
+    """Overhead of evaluation over the forward passes alone, at whichever batch size is fastest here."""
+    ours = Ours(task)
+    ours.run()
+    works: list[Work] = [ours.run, *(ours.bare(size) for size in SIZES if size <= task.images)]
+    whole, *bare = in_turns(works, times)
+    item = f"evaluation, {task.network}, {task.images:,} images, overhead over forward passes"
+    return beyond(item, min(bare), whole, 0.05)
 
 
 def measure(quick: bool) -> Iterator[Line]:
-    yield against_plain(Task("small", 1, 28, 4000), 3 if quick else 8)
+    times = 3 if quick else 8
+    yield against_plain(SMALL, times)
+    yield against_forward_passes(SMALL, times)
     if not quick:
-        yield against_plain(Task("resnet18", 3, 32, 512), 6)
+        yield against_plain(RESNET, 6)
+        yield against_forward_passes(RESNET, 4)

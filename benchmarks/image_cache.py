@@ -1,4 +1,4 @@
-"""The cache of a folder of images: built by two processes instead of one, read again, and the memory it takes."""
+"""The cache of an image folder: building it with two processes instead of one, reading it again, and its memory use."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ MEMORY_LIMIT = 600  # MB
 
 
 def write_files(folder: Path, count: int, side: int) -> list[Path]:
-    """Photographs of a sort, as JPEG; most are copies under other names: their content takes the same time."""
+    """Synthetic photos as JPEG. Most are copies under other names, which take the same time to read."""
     random = np.random.default_rng(0)
     folder.mkdir()
     files = [folder / f"{k:05}.jpg" for k in range(count)]
@@ -39,23 +39,23 @@ def building_and_reading(work: Path) -> Iterator[Line]:
         with tempfile.TemporaryDirectory(dir=work) as cache, patch.dict(os.environ, PAPI_CACHE=cache):
             read_images(files, Wanted(64), processes=processes)
 
-    build(2)  # worker processes stay alive: their start is paid once
+    build(2)  # worker processes stay alive, so they start only once
     one, two = in_turns([lambda: build(1), lambda: build(2)], times=3)
-    yield speedup(f"cache of {FILES:,} images, 2 processes : 1", (one, two), 1.6)
+    yield speedup(f"building a cache of {FILES:,} images, 2 processes vs. 1", (one, two))
     with patch.dict(os.environ, PAPI_CACHE=str(work / "kept")):
         read_images(files, Wanted(64))
         (again,) = in_turns([lambda: read_images(files, Wanted(64)).sum()], times=3)
-    yield speedup(f"cache of {FILES:,} images, read again : built", (two, again), 20)
+    yield speedup(f"cache of {FILES:,} images, reading vs. building", (two, again))
 
 
 def peak_memory(work: Path) -> Line:
-    """Of the process that builds the cache and its two workers, as a share of the limit."""
+    """Peak memory of the process that builds the cache and its two workers, as a share of the limit."""
     write_files(work / "many", MEMORY_FILES, 48)
     environment = os.environ | {"PAPI_CACHE": str(work / "large")}
     command = [sys.executable, "-m", "benchmarks.cache_memory", str(work / "many"), str(MEMORY_SIDE)]
     said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     peak = float(said.split()[-1])
-    item = f"peak memory, cache of {MEMORY_FILES:,} images : limit"
+    item = f"peak memory, building a cache of {MEMORY_FILES:,} images, vs. limit"
     return Line(item, MEMORY_LIMIT, peak, peak / MEMORY_LIMIT, 1, at_most=True, unit="MB")
 
 

@@ -1,4 +1,4 @@
-"""Timing in turns, and what makes a line of the table."""
+"""Timing of alternating runs, and the lines of the table."""
 
 import multiprocessing
 import time
@@ -12,14 +12,18 @@ import torch
 
 from papi.training.allocator import keep_freed_memory
 
-TOLERANCE = 0.2  # a ratio may miss its target by this share before the benchmark fails: machines are never quite idle
+TOLERANCE = 0.2  # a ratio may miss its target by this share before the benchmark fails, because machines are never idle
+FREE = 0.9  # share of the CPU that a measurement needs for a verdict
 
 Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One measurement. `ratio` is what the target is about: how many times as fast as the reference, or a share."""
+    """One measurement. The target applies to `ratio`: a share, or the overhead over the limit of the machine.
+
+    A comparison with a plain implementation has no target, because the possible speed-up depends on the machine.
+    """
 
     item: str
     reference: float | None  # seconds unless `unit` says otherwise
@@ -28,7 +32,8 @@ class Line:
     target: float | None = None
     at_most: bool = False  # the target is an upper bound: a share of something, not a speed-up
     unit: str = "s"
-    share: float | None = None  # of a whole training step, where the item is a part of one
+    share: float | None = None  # of a whole training step, if the item is part of one
+    free: float = 1.0  # share of the CPU that was available to the measurement
 
     def missed(self, tolerance: float = 0.0) -> bool:
         """Whether the target is missed by more than a share `tolerance` of it."""
@@ -38,15 +43,35 @@ class Line:
             return self.ratio > self.target * (1 + tolerance)
         return self.ratio < self.target * (1 - tolerance)
 
+    def failed(self) -> bool:
+        """Whether the target is missed by more than the tolerance, on a machine that was idle enough."""
+        return self.missed(TOLERANCE) and self.free >= FREE
 
-def speedup(item: str, seconds: Sequence[float], target: float | None) -> Line:
-    """A line that says how many times as fast ours is, from the seconds of the reference and of ours."""
+    def unjudged(self) -> bool:
+        """Whether the target is missed by as much, possibly because other processes kept the machine busy."""
+        return self.missed(TOLERANCE) and self.free < FREE
+
+
+def speedup(item: str, seconds: Sequence[float]) -> Line:
+    """A line with the speed-up of ours over the reference, given the seconds of both."""
     reference, ours = seconds
-    return Line(item, reference, ours, reference / ours, target)
+    return Line(item, reference, ours, reference / ours)
+
+
+def beyond(item: str, limit: float, ours: float, target: float) -> Line:
+    """A line with the relative overhead of ours over the limit of the machine, both in seconds of the same run."""
+    return Line(item, limit, ours, ours / limit - 1, target, at_most=True)
+
+
+def better(first: Line, second: Line) -> Line:
+    """The better of two measurements of an item with respect to its target; without a target, the faster one."""
+    if first.target is None:
+        return min(first, second, key=lambda line: line.ours)
+    return (min if first.at_most else max)(first, second, key=lambda line: line.ratio)
 
 
 def in_turns(works: list[Work], times: int) -> list[float]:
-    """The fastest of `times` calls of each, in turns, so that a busy moment of the machine strikes all alike."""
+    """The fastest of `times` calls of each. Calls alternate, so that a busy machine affects all of them alike."""
     best = [float("inf")] * len(works)
     for _ in range(times):
         for number, work in enumerate(works):
@@ -57,7 +82,7 @@ def in_turns(works: list[Work], times: int) -> list[float]:
 
 
 def repeated(work: Work, times: int) -> Work:
-    """For what takes less than a millisecond."""
+    """Call `work` several times, for work that takes less than a millisecond."""
 
     def run() -> None:
         for _ in range(times):
@@ -67,9 +92,9 @@ def repeated(work: Work, times: int) -> Work:
 
 
 class Apart:
-    """An object that lives in a process of its own, where its methods are called and timed.
+    """An object in a separate process, where its methods are called and timed.
 
-    So a plain reference has the memory settings any script has, and ours has those of `papi train`.
+    The plain reference runs with default memory settings, ours with those of `papi train`.
     """
 
     def __init__(self, make: Callable[..., Any], *arguments: Any, ours: bool) -> None:
@@ -88,7 +113,7 @@ class Apart:
         self.process.join()
 
     def call(self, name: str, *arguments: Any) -> tuple[float, Any]:
-        """Seconds that a method took, and what it gave."""
+        """The seconds that a method took, and its result."""
         self.connection.send((name, arguments))
         seconds, result = self.connection.recv()
         return seconds, result
@@ -107,7 +132,7 @@ def _serve(connection: Connection, make: Callable[..., Any], arguments: Any, our
 
 
 def fastest_apart(processes: list[Apart], name: str, times: int, calls: int = 1) -> list[float]:
-    """As `in_turns`, for a method of objects in other processes: seconds of one of the `calls` of a turn."""
+    """Like `in_turns`, for a method of objects in other processes: seconds per call, with `calls` in each turn."""
     best = [float("inf")] * len(processes)
     for _ in range(times):
         for number, process in enumerate(processes):

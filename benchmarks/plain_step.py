@@ -1,7 +1,7 @@
-"""A training step of PaPi written from the paper and its specification, without a thought for speed.
+"""A training step of PaPi written from the paper and its specification, without optimisations.
 
-Images go through Pillow one by one, all four passes keep their graph and run all heads, prototypes are updated sample
-by sample, memory is in the default layout and SGD in its default form. What it computes is what ours computes.
+Pillow transforms images one by one, all four passes keep their graph and run all heads, prototypes are updated sample
+by sample, and memory layout and SGD are the defaults. It computes the same result as ours.
 """
 
 import copy
@@ -20,7 +20,7 @@ from papi.types import Progress
 
 
 class PlainPaPi:
-    """Starts from the weights, candidates and settings of a method of ours; `step` trains one batch."""
+    """Starts from the weights, candidates and settings of our implementation; `step` trains on one batch."""
 
     def __init__(self, method: PaPi, pixels: np.ndarray, views: PillowViews, batch: int, lr: float) -> None:
         self.network: Network = copy.deepcopy(method.network).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]

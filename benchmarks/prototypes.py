@@ -1,4 +1,4 @@
-"""The update of the prototypes: in closed form, against taking in one sample after another."""
+"""The prototype update in closed form, against a loop over samples."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from papi.methods.state import Prototypes
 
 
 def one_after_another(prototypes: Tensor, features: Tensor, labels: Tensor, momentum: float) -> Tensor:
-    """As released: weak features in batch order, then strong ones, and one normalisation at the end."""
+    """The released update: weak features in batch order, then strong ones, with one normalisation at the end."""
     prototypes = prototypes.clone()
     for feature, label in zip(features, labels, strict=True):
         prototypes[label] = momentum * prototypes[label] + (1 - momentum) * feature
@@ -21,7 +21,7 @@ def one_after_another(prototypes: Tensor, features: Tensor, labels: Tensor, mome
 def measure(quick: bool) -> Iterator[Line]:
     batch, dimensions, momentum = 256, 128, 0.9
     random = torch.Generator().manual_seed(0)
-    for classes, target in ((10, 20), (100, 10)):
+    for classes in (10, 100):
         ours = Prototypes(classes, dimensions)
         ours.value = normalize(torch.randn(classes, dimensions, generator=random))
         features = normalize(torch.randn(2 * batch, dimensions, generator=random))
@@ -39,4 +39,4 @@ def measure(quick: bool) -> Iterator[Line]:
 
         torch.testing.assert_close(closed_form(), loop(), rtol=0, atol=1e-6)
         seconds = in_turns([loop, repeated(closed_form, 10)], 5 if quick else 20)
-        yield speedup(f"prototypes, K={classes}, B={batch} : loop", (seconds[0], seconds[1] / 10), target)
+        yield speedup(f"prototype update, K={classes}, B={batch}, vs. loop", (seconds[0], seconds[1] / 10))

@@ -1,4 +1,4 @@
-"""What a method remembers of its samples: candidates alone against all classes, and how cost grows with both."""
+"""Per-sample state of a method: packed (candidates only) against dense (all classes), and its cost by N and K."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,11 +12,11 @@ from papi.methods.state import Confidence, DenseConfidence
 
 BATCH, MEAN_SET = 256, 10
 CALLS = 10
-DENSE_LIMIT = 10**8  # entries N×K up to which the dense state is measured; beyond, its memory is stated
+DENSE_LIMIT = 10**8  # entries N×K up to which the dense state is measured; above, only its memory is computed
 
 
 def mask_in_parts(samples: int, classes: int) -> Iterator[Tensor]:
-    """Sets of ten candidates on average, or of half the classes; at least one in each."""
+    """Candidate sets with ten labels on average, or half the classes if that is fewer, and at least one."""
     random = torch.Generator().manual_seed(0)
     for start in range(0, samples, 10_000):
         rows = min(10_000, samples - start)
@@ -25,17 +25,17 @@ def mask_in_parts(samples: int, classes: int) -> Iterator[Tensor]:
 
 
 def memory(*modules: nn.Module) -> int:
-    """Bytes of all buffers, those that are shared once."""
+    """Bytes of all buffers; shared ones count once."""
     buffers = {buffer.data_ptr(): buffer for module in modules for buffer in module.buffers()}
     return sum(buffer.numel() * buffer.element_size() for buffer in buffers.values())
 
 
 def dense_memory(samples: int, classes: int) -> int:
-    return samples * classes * (4 + 1)  # float32 confidence, mask of bytes
+    return samples * classes * (4 + 1)  # float32 confidence, byte mask
 
 
 def update(confidence: Confidence, sets: Tensor | PackedSets, samples: int, classes: int) -> Callable[[], Tensor]:
-    """What a step does with the state: the rows of the mask, a guess within them, the average, the new rows."""
+    """What a step does with the state: read mask rows, compute a softmax over them, average, read the new rows."""
     random = torch.Generator().manual_seed(1)
     index, logits = torch.randperm(samples, generator=random)[:BATCH], torch.randn(BATCH, classes, generator=random)
 
@@ -47,12 +47,13 @@ def update(confidence: Confidence, sets: Tensor | PackedSets, samples: int, clas
 
 
 def packed_against_dense(samples: int, classes: int, dense_samples: int, times: int) -> Iterator[Line]:
-    """Memory at `samples`; time of an update there against that of a dense state of `dense_samples`."""
+    """Memory at `samples`, and the time of an update there against that of a dense state of `dense_samples`."""
     sets = PackedSets(mask_in_parts(samples, classes), classes)
     confidence = PackedConfidence(sets)
     used, dense = memory(confidence), dense_memory(samples, classes)
     where = f"N={samples:,}, K={classes:,}, {MEAN_SET} candidates"
-    yield Line(f"packed state, {where} : dense (MB)", dense / 1e6, used / 1e6, used / dense, 1 / 20, True, unit="MB")
+    item = f"memory of packed state, {where}, vs. dense"
+    yield Line(item, dense / 1e6, used / 1e6, used / dense, 1 / 20, True, unit="MB")
 
     mask = torch.cat(list(mask_in_parts(dense_samples, classes)))
     few = PackedSets([mask], classes)
@@ -61,12 +62,12 @@ def packed_against_dense(samples: int, classes: int, dense_samples: int, times: 
     assert torch.equal(*rows), "packed rows must be bit-equal to dense ones"
     ours = repeated(update(confidence, sets, samples, classes), CALLS)
     seconds = in_turns([repeated(update(plain, mask, dense_samples, classes), CALLS), ours], times)
-    item = f"update of {BATCH} rows, packed, {where} : dense, N={dense_samples:,}"
+    item = f"update of {BATCH} rows, packed, {where}, vs. dense, N={dense_samples:,}"
     yield Line(item, seconds[0] / CALLS, seconds[1] / CALLS, seconds[1] / seconds[0], 2, at_most=True)
 
 
 def growth(samples: int, classes: int, times: int) -> Line:
-    """Time and memory of the dense state; where it would be too large, of the packed one."""
+    """Time and memory of the dense state, or of the packed one if the dense one would be too large."""
     dense = samples * classes <= DENSE_LIMIT
     if dense:
         mask = torch.cat(list(mask_in_parts(samples, classes)))
@@ -76,7 +77,7 @@ def growth(samples: int, classes: int, times: int) -> Line:
         state = PackedConfidence(sets)
         step, used = update(state, sets, samples, classes), memory(state)
     (seconds,) = in_turns([repeated(step, CALLS)], times)
-    item = f"state, N={samples:,}, K={classes:,}, {'dense' if dense else 'packed'}, {used / 1e6:,.0f} MB: an update"
+    item = f"state update, {'dense' if dense else 'packed'}, N={samples:,}, K={classes:,} ({used / 1e6:,.0f} MB)"
     return Line(item, None, seconds / CALLS, 1.0)
 
 

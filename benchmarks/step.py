@@ -1,7 +1,8 @@
-"""A whole training step, from images in memory to new weights: ours against the plain one, and what ours is made of."""
+"""A whole training step, from images in memory to new weights: ours against the plain one, and the parts of ours."""
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,17 +10,17 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.machine import convolutions_alone, matrix_product
-from benchmarks.measure import Apart, Line, fastest_apart, in_turns, speedup
+from benchmarks.measure import Apart, Line, beyond, fastest_apart, in_turns, speedup
 from benchmarks.training import PlainTraining, Task, Training
 
 SMALL = Task("small", 1, 28, 128, None)
 RESNET = Task("resnet18", 3, 32, 64, "cifar10")
 
 
-def against_plain(task: Task, times: int, target: float, steps: int = 1) -> Line:
-    """Both trainings must have the same loss, weights, prototypes and confidence after a step, up to rounding.
+def against_plain(task: Task, times: int, steps: int = 1) -> Line:
+    """Both must have the same loss, weights, prototypes and confidence after a step, up to rounding.
 
-    A turn is several `steps` where they are short: the first finds the caches full of what the other one left.
+    If steps are short, each turn runs several `steps`, because the first one starts with cold caches.
     """
     with Apart(PlainTraining, task, ours=False) as plain, Apart(Training, task, ours=True) as ours:
         (_, loss), (_, reference) = ours.call("step"), plain.call("step")
@@ -27,23 +28,23 @@ def against_plain(task: Task, times: int, target: float, steps: int = 1) -> Line
         for mine, theirs in zip(ours.call("state")[1], plain.call("state")[1], strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
         seconds = fastest_apart([plain, ours], "step", times, steps)
-    item = f"whole step, {task.network}, {task.size}x{task.size}, B={task.batch} : plain"
-    return speedup(item, seconds, target)
+    item = f"whole step, {task.network}, {task.size}x{task.size}, B={task.batch}, vs. plain"
+    return speedup(item, seconds)
 
 
 def memory_settings(task: Task, times: int) -> Line:
-    """Our step with the C library's own settings against the same step with those of `papi train`."""
+    """Our step with the default settings of the C library, against the same step with those of `papi train`."""
     with Apart(Training, task, ours=False) as default, Apart(Training, task, ours=True) as ours:
         assert default.call("step")[1] == ours.call("step")[1]
         seconds = fastest_apart([default, ours], "step", times)
-    return speedup(f"whole step, {task.network}, B={task.batch} : glibc's own settings", seconds, None)
+    return speedup(f"whole step, {task.network}, B={task.batch}, vs. default glibc settings", seconds)
 
 
 class EncoderClock:
-    """Sums up the seconds that a training spends in its encoder, forwards and backwards.
+    """Adds up the seconds spent in the encoder, forward and backward.
 
-    The first of the encoder's outputs to get its gradient begins the backward passes through it: heads and losses come
-    after it in the forward pass, so they are behind us by then. What comes between that and the optimizer is counted.
+    The backward passes through the encoder begin when the first of its outputs receives its gradient: by then, the
+    backward passes of heads and losses are done. The time from there to the optimizer step is counted.
     """
 
     def __init__(self, training: Training) -> None:
@@ -72,43 +73,42 @@ class EncoderClock:
 
 
 def outside_encoder(task: Task, training: Training, times: int, target: float) -> Line:
-    """What data, heads, losses, state and optimizer take of the fastest of our steps."""
-    clock, best = EncoderClock(training), (float("inf"), 0.0)
+    """Overhead of data, heads, losses, state and optimizer over the encoder passes, from the fastest time of each."""
+    clock, found = EncoderClock(training), []
     for _ in range(times):
         clock.start()
         start = time.perf_counter()
         training.step()
-        total = time.perf_counter() - start
-        best = min(best, (total, total - clock.seconds))
-    step, outside = best
-    item = f"all but the encoder, share of a {task.network} step, B={task.batch}"
-    return Line(item, step, outside, outside / step, target, at_most=True, share=outside / step)
+        found.append((time.perf_counter() - start, clock.seconds))
+    whole, encoder = (min(seconds) for seconds in zip(*found, strict=True))
+    line = beyond(f"whole step, {task.network}, B={task.batch}, overhead over encoder", encoder, whole, target)
+    return replace(line, share=1 - encoder / whole)
 
 
-def limits(task: Task, training: Training, times: int, target: float | None) -> Iterator[Line]:
-    """What share of the machine's limit a step reaches: of a large product, and of the network's own convolutions."""
+def limits(task: Task, training: Training, times: int) -> Iterator[Line]:
+    """How close a step comes to the limits of the machine: a large matrix product, and its convolutions alone."""
     product, product_flops = matrix_product()
     alone = convolutions_alone(training.method.network.encoder, training.normalise(training.images[: task.batch]))
     with FlopCounterMode(display=False) as counter:
         training.step()
     product_seconds, alone_seconds, step = in_turns([product, alone, training.step], times)
     limit, reached = product_flops / product_seconds / 1e9, counter.get_total_flops() / step / 1e9
-    item = f"{task.network} step, B={task.batch}, share of"
-    yield Line(f"{item} the rate of a large product", limit, reached, reached / limit, target, unit="GFLOP/s")
+    item = f"{task.network} step, B={task.batch}, vs."
+    yield Line(f"{item} rate of a large matrix product", limit, reached, reached / limit, unit="GFLOP/s")
     yield Line(f"{item} its convolutions alone", alone_seconds, step, alone_seconds / step)
 
 
 def measure(quick: bool) -> Iterator[Line]:
     times = 4 if quick else 12
-    yield against_plain(SMALL, times, 2.5, steps=5)
+    yield against_plain(SMALL, times, steps=5)
     training = Training(SMALL)
     yield outside_encoder(SMALL, training, times, 0.12)
     if quick:
         return
-    yield from limits(SMALL, training, times, None)
+    yield from limits(SMALL, training, times)
     yield memory_settings(SMALL._replace(batch=256), times)
-    yield against_plain(RESNET, 6, 1.2)
+    yield against_plain(RESNET, 6)
     training = Training(RESNET)
-    yield from limits(RESNET, training, 5, 0.8)
-    yield outside_encoder(RESNET, training, 2, 0.02)
-    yield against_plain(RESNET._replace(batch=256), 2, 1.35)
+    yield from limits(RESNET, training, 5)
+    yield outside_encoder(RESNET, training, 4, 0.02)
+    yield against_plain(RESNET._replace(batch=256), 2)

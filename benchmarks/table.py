@@ -1,4 +1,4 @@
-"""Lines as a table for people, as JSON for programs, as Markdown for the page about performance."""
+"""Write lines as a table for the terminal, as JSON, and as Markdown for the performance page."""
 
 import json
 from collections.abc import Sequence
@@ -40,18 +40,18 @@ def print_table(lines: Sequence[Line], console: Console) -> None:
     for number, heading in enumerate(HEADINGS):
         table.add_column(heading, justify="left" if number == 0 else "right", overflow="fold")
     for line in lines:
-        style = "red" if line.missed(TOLERANCE) else "yellow" if line.missed() else None
+        style = "red" if line.failed() else "yellow" if line.missed() else None
         table.add_row(*cells(line), style=style)
     console.print(table)
 
 
 def to_json(lines: Sequence[Line], machine: dict[str, Any]) -> str:
-    rows = [asdict(line) | {"missed": line.missed(), "failed": line.missed(TOLERANCE)} for line in lines]
+    rows = [asdict(line) | {"missed": line.missed(), "failed": line.failed()} for line in lines]
     return json.dumps({"machine": machine, "tolerance": TOLERANCE, "lines": rows}, indent=1) + "\n"
 
 
 def read_lines(file: Path) -> tuple[list[Line], dict[str, Any]]:
-    """What `to_json` wrote."""
+    """Read what `to_json` wrote."""
     content = json.loads(file.read_text(encoding="utf-8"))
     fields = Line.__dataclass_fields__
     lines = [Line(**{name: value for name, value in row.items() if name in fields}) for row in content["lines"]]
@@ -65,6 +65,6 @@ def to_markdown(lines: Sequence[Line], machine: dict[str, Any]) -> str:
 
 
 def fill_page(page: str, table: str) -> str:
-    """The page with the table between its marks."""
+    """The page with the table between its markers."""
     before, rest = page.split(BEGIN)
     return f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}"

@@ -1,4 +1,4 @@
-"""Trainings of PaPi to be timed a step at a time: ours, and the plain one from the same start."""
+"""Training loops of PaPi to time step by step: ours, and the plain one from the same initial weights."""
 
 from typing import NamedTuple
 
@@ -19,12 +19,12 @@ from papi.training.tally import Tally
 from papi.types import Progress
 
 LR = 0.01
-EPOCH, STEPS = 5, 4  # where every part of a step is at work: the alignment has come in
+EPOCH, STEPS = 5, 4  # every part of a step is active here, including the alignment
 CLASSES = 10
 
 
 class Task(NamedTuple):
-    """What is trained on what."""
+    """A network and the data it is trained on."""
 
     network: str
     channels: int
@@ -34,7 +34,7 @@ class Task(NamedTuple):
 
 
 class Training:
-    """Ours, as the engine does it."""
+    """Our implementation, with the step of the training engine."""
 
     def __init__(self, task: Task) -> None:
         self.images = photographs(STEPS * task.batch, task.channels, task.size)
@@ -72,7 +72,7 @@ class Training:
 
 
 class PlainTraining:
-    """The plain step, from the weights that ours begins with."""
+    """The plain step, from the same initial weights as ours."""
 
     def __init__(self, task: Task) -> None:
         ours = Training(task)
@@ -91,5 +91,5 @@ class PlainTraining:
 
 
 def place(count: int) -> Progress:
-    """Of the step with this number, counted from the beginning of the measurement."""
+    """The progress of the step with this number, counted from the start of the measurement."""
     return Progress(EPOCH + count // STEPS, 100, count % STEPS, STEPS, seed=0)

@@ -1,4 +1,4 @@
-"""Weak and strong views: ours for whole batches, against a pipeline that takes one Pillow image at a time."""
+"""Weak and strong views: ours on whole batches, against a pipeline that processes one Pillow image at a time."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,11 +21,11 @@ MEAN, STD = (0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)
 PADDING, HOLE, GREY = 4, 16, (128, 128, 128)
 RECIPE = ViewRecipe(flip=True, crop_padding=PADDING, cutout=HOLE, policy="cifar10")
 
-Drawn = dict[str, np.ndarray]  # the random numbers of a batch, a row for each image
+Drawn = dict[str, np.ndarray]  # the random numbers of a batch, one row per image
 
 
 def photographs(count: int, channels: int, size: int) -> Tensor:
-    """`(N, C, H, W) uint8` with structure, so that every operation has something to do."""
+    """Images `(N, C, H, W) uint8` with structure, so that every operation changes something."""
     random = np.random.default_rng(0)
     coarse = random.normal(random.integers(30, 220, (count, channels, 1, 1)), 40, (count, channels, 8, 8))
     places = np.arange(size) * 8 // size
@@ -57,13 +57,13 @@ class PillowViews:
         return values.sub_(self.mean).div_(self.std)
 
     def crop(self, image: Image.Image, top: int, left: int) -> Image.Image:
-        """From the image with a reflected border."""
+        """Crop the image after padding it by reflection."""
         wider = [(PADDING, PADDING), (PADDING, PADDING), (0, 0)][: 2 if self.channels == 1 else 3]
         padded = Image.fromarray(np.pad(np.array(image), wider, mode="reflect"))
         return padded.crop((left, top, left + self.size, top + self.size))
 
     def augment(self, image: Image.Image, row: np.ndarray) -> Image.Image:
-        """Both operations of a sub-policy, each with its own chance and sign."""
+        """Apply both operations of a sub-policy, each with its own probability and sign."""
         sub_policy = self.policy[int(row[0] * len(self.policy))]
         for (name, probability, level), chance, side in zip(sub_policy, row[1:3], row[3:5], strict=True):
             if chance < probability:
@@ -104,7 +104,7 @@ OPERATIONS: dict[str, Callable[[Image.Image, float, int], Image.Image]] = {
 
 
 def draw(count: int, views: PillowViews, strong: bool, random: np.random.Generator) -> Drawn:
-    """The numbers our views draw for a batch, in the same order, so that both make the same views."""
+    """The random numbers that our views draw for a batch, in the same order, so that both produce the same views."""
     drawn: Drawn = {
         "row": random.integers(-PADDING, PADDING + 1, count),
         "column": random.integers(-PADDING, PADDING + 1, count),
@@ -124,7 +124,7 @@ def one_by_one(views: PillowViews, pixels: np.ndarray, strong: bool, drawn: Draw
 
 
 class PillowDataset(Dataset[tuple[Tensor, Tensor, Tensor, int]]):
-    """As one would hand it to a DataLoader: both views of an image, its candidates and its number."""
+    """A dataset for a DataLoader: both views of an image, its candidates and its index."""
 
     def __init__(self, pixels: np.ndarray, candidates: Tensor, views: PillowViews) -> None:
         self.pixels, self.candidates, self.views = pixels, candidates, views
@@ -159,16 +159,16 @@ def measure(quick: bool) -> Iterator[Line]:
         ]
 
     for mine, reference in zip(in_batches(), by_pillow(), strict=True):
-        torch.testing.assert_close(mine, reference, rtol=0, atol=1e-5)  # a grey level is 0.016: all of them are equal
-    yield speedup("weak + strong views, 32x32x3, B=256 : Pillow", in_turns([by_pillow, in_batches], times), 15)
+        torch.testing.assert_close(mine, reference, rtol=0, atol=1e-5)  # a grey level is 0.016, so all are equal
+    yield speedup("weak and strong views, 32x32x3, B=256, vs. Pillow", in_turns([by_pillow, in_batches], times))
 
     candidates = torch.ones(len(images), 10, dtype=torch.bool)
     loader = Loader(images, candidates, ours, normalise, ("weak", "strong"), batch_size=batch, seed=0)
     workers = DataLoader(PillowDataset(pixels, candidates, plain), batch, shuffle=True, num_workers=2,
                          persistent_workers=True)  # fmt: skip
     for _ in workers:
-        pass  # worker processes start once and stay
+        pass  # worker processes start once and stay alive
     times = 2 if quick else 5
     seconds = in_turns([lambda: list(workers), lambda: list(loader.epoch(0))], times)
     per_batch = [each / len(loader) for each in seconds]
-    yield speedup("batches from memory : DataLoader, 2 workers", per_batch, 10)
+    yield speedup("loading batches from memory, vs. DataLoader, 2 workers", per_batch)

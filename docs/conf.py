@@ -1,6 +1,6 @@
-"""How the documentation becomes a site: `make docs` builds it in build/site.
+"""Sphinx configuration: `make docs` builds the documentation site in build/site.
 
-Pages are Markdown that reads well on its own. Nothing is fetched while a page is read.
+Pages are Markdown and readable without the site. They load nothing from other servers.
 """
 
 import os
@@ -24,36 +24,45 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
-    "cyclopts.sphinx_ext",
+    "cyclopts.ext.sphinx",
 ]
-exclude_patterns = ["results/*.md"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "dollarmath"]
-# Tutorials run when the site is built; an error in one of them stops the build.
+# Tutorials run when the site is built; an error in one stops the build.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "tutorials")
 nb_execution_timeout = 1200
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-nb_render_text_lexer = "none"  # what commands print is no code
-os.environ["COLUMNS"] = "100"  # how wide commands print
-# The kernel warns that it talks to this process unencrypted, which stays on this machine.
+nb_render_text_lexer = "none"  # command output is not code
+# Hide the kernel's warning about unencrypted connections: they are local to this machine.
 _PROFILE = ROOT / "build" / "ipython" / "profile_default"
 _PROFILE.mkdir(parents=True, exist_ok=True)
-(_PROFILE / "ipython_kernel_config.py").write_text('get_config().IPKernelApp.log_level = "ERROR"\n')
+(_PROFILE / "ipython_kernel_config.py").write_text(
+    f"""\
+config = get_config()
+config.IPKernelApp.log_level = "ERROR"
+config.InteractiveShellApp.exec_files = [{str(ROOT / "docs" / "_commands.py")!r}]
+"""
+)
 os.environ["IPYTHONDIR"] = str(_PROFILE.parent)
 
-autodoc_typehints = "none"  # the signature has them
+default_role = "literal"  # for `names` in docstrings, as in Markdown
+toc_object_entries_show_parents = "hide"
+autodoc_typehints = "none"  # the signature shows them
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-html_math_renderer = "mathml"  # browsers show it by themselves; MathJax would be fetched from elsewhere
+html_math_renderer = "mathml"  # built into browsers; MathJax would be loaded from another server
 
 html_theme = "pydata_sphinx_theme"
 html_title = "PaPi"
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -65,10 +74,10 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
     "show_prev_next": True,
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": [], "contributing": [], "changelog": []}  # these pages have no section
 copybutton_prompt_text = "$ "
 
-# Pages outside docs/ are included in pages of their own here. Links to them lead there.
+# Pages outside docs/, and the pages in docs/ that include them. Links to the former are rewritten.
 _OUTSIDE = {
     "../README.md": "index.md",
     "../CONTRIBUTING.md": "contributing.md",
@@ -84,6 +93,23 @@ def _lead_inside(app: object, name: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"]({up}{outside}", f"]({up}{inside}")
 
 
+def _plain_cells(app: object, page: nodes.document) -> None:
+    """Remove the Jupyter magic line from code cells of tutorials."""
+    for block in page.findall(nodes.literal_block):
+        magic, _, rest = block.astext().partition("\n")
+        if magic.startswith("%%"):
+            block.children = [nodes.Text(rest)]
+            block.rawsource = rest
+            block["language"] = "bash" if magic == "%%bash" else "python"
+
+
+def _markdown_alone(app: object, page: nodes.document) -> None:
+    """Remove reStructuredText markup in the command reference, which Markdown would show as text."""
+    for paragraph in list(page.findall(nodes.paragraph)):
+        if paragraph.astext() == "::" or paragraph.astext().startswith(".. _cyclopts"):
+            paragraph.parent.remove(paragraph)
+
+
 def _inline_formula(writer: object, node: object) -> None:
     writer.body.append(convert(node.astext()))  # type: ignore[attr-defined]
     raise nodes.SkipNode
@@ -95,6 +121,8 @@ def _formula(writer: object, node: object) -> None:
 
 
 def setup(app: object) -> None:
-    """Called by Sphinx."""
+    """Register the hooks above with Sphinx."""
     app.connect("source-read", _lead_inside)  # type: ignore[attr-defined]
+    app.connect("doctree-read", _plain_cells)  # type: ignore[attr-defined]
+    app.connect("doctree-read", _markdown_alone)  # type: ignore[attr-defined]
     app.add_html_math_renderer("mathml", (_inline_formula, None), (_formula, None))  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""A method of your own, without touching the package: the average of the losses of all candidates.
+"""A custom method outside the package: the average loss over all candidates.
 
-Train it from here, or with every option of the command line:
+Train it with this script, or from the command line with all its options:
 
     python examples/add_a_method.py
     PYTHONPATH=examples papi train --method add_a_method:AverageLoss
@@ -17,7 +17,7 @@ from papi.types import Batch, Progress, StepOutput
 
 
 class AverageLoss(Method):
-    """Each candidate counts as much as any other, always: the simplest way to learn from candidate sets."""
+    """All candidates always have equal weight: the simplest way to learn from candidate sets."""
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits

@@ -1,7 +1,7 @@
-"""From a folder of images with ambiguous labels to a classifier and its answers: `python examples/own_images.py`.
+"""Train a classifier on a folder of images with ambiguous labels, and use it: `python examples/own_images.py`.
 
-The folder and the table are made up here; put yours in their place. The same on the command line is in
-docs/own-data.md and docs/use-the-model.md.
+This script generates the folder and the table; replace them with yours. docs/own-data.md and docs/use-the-model.md show
+the same on the command line.
 """
 
 import csv
@@ -22,7 +22,7 @@ COLOURS = {"rose": (200, 40, 60), "tulip": (230, 200, 40), "violet": (110, 60, 2
 
 
 def make_images(folder: Path, count: int) -> Path:
-    """Flowers in a folder, and a table with two possible labels for each."""
+    """Draw flowers into a folder, and write a table with two candidate labels per image."""
     folder.mkdir(parents=True)
     draw = random.Random(0)
     rows = []
@@ -54,7 +54,7 @@ def main(place: Path, images: int = 240, epochs: int = 4) -> None:
         name = model.class_names[found.label[image]]
         print(f"  {sets.file_names[image]}: {name}, {found.confidence[image]:.0%} sure")
 
-    print("What the model says of image files:")
+    print("Predictions for image files:")
     files = sorted((place / "flowers").iterdir())[:3]
     for file, name in zip(files, model.predict(files), strict=True):
         print(f"  {file.name}: {name}")

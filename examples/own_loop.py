@@ -1,7 +1,7 @@
-"""PaPi as a module in your own PyTorch loop: `python examples/own_loop.py`.
+"""PaPi as a module in your own PyTorch training loop: `python examples/own_loop.py`.
 
-You keep your data loader, your augmentation, your optimizer and your trainer. PaPi needs three things from them: the
-position of each image in the training set, its views, and where the run stands.
+You keep your data loader, augmentation, optimizer and trainer. PaPi needs three things from them: the index of each
+image in the training set, its views, and the progress of the run.
 """
 
 import torch
@@ -16,7 +16,7 @@ from papi.types import Batch, Progress
 
 
 def weak(images: Tensor) -> Tensor:
-    """Shift each batch by up to one pixel: put your own augmentation here."""
+    """Shift each batch by up to one pixel; replace this with your own augmentation."""
     across, down = (int(torch.randint(-1, 2, ())) for _ in range(2))
     return images.roll((down, across), (2, 3))
 
@@ -27,7 +27,7 @@ def strong(images: Tensor) -> Tensor:
 
 
 def main(epochs: int = 10) -> float:
-    """Accuracy on digits that were never trained on."""
+    """Train, and return the accuracy on test digits."""
     torch.manual_seed(0)
     digits = load_digits()
     images = torch.from_numpy(digits.images).float()[:, None] / 8 - 1

@@ -1,4 +1,4 @@
-"""A network of your own: a function that gets the shape of one sample and returns an encoder.
+"""A custom network: a function that takes the shape of one sample and returns an encoder.
 
 Train with it from the command line, or in Python:
 

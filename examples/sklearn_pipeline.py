@@ -1,9 +1,9 @@
-"""PaPi inside scikit-learn: a pipeline, a grid search that sees no true label, and a pickle.
+"""PaPi in scikit-learn: a pipeline, a grid search without true labels, and a pickle.
 
     python examples/sklearn_pipeline.py
 
-The digits that come with scikit-learn get two to four possible labels each. True labels are used twice: to make these
-sets, as people who hesitate would have, and at the end to see how well it went.
+Each of scikit-learn's digits gets up to four candidate labels. True labels are used only to generate these sets and to
+measure accuracy at the end.
 """
 
 import pickle
@@ -18,13 +18,13 @@ from papi import PartialLabelClassifier, covering_rate_scorer
 
 
 def hesitating(labels: np.ndarray, seed: int) -> list[set[int]]:
-    """The true label and one to three wrong ones for each sample."""
+    """The true label and up to three wrong ones for each sample."""
     random = np.random.default_rng(seed)
     return [{int(label), *random.choice(10, random.integers(1, 4)).tolist()} for label in labels]
 
 
 def main(samples: int = 1000, epochs: int = 15) -> float:
-    """Accuracy on digits that were never seen, of the model that was chosen and pickled."""
+    """Test accuracy of the selected model after pickling."""
     X, labels = load_digits(return_X_y=True)
     X, X_test, labels, labels_test = train_test_split(X, labels, train_size=samples, random_state=0)
     y = hesitating(labels, seed=0)
@@ -35,10 +35,10 @@ def main(samples: int = 1000, epochs: int = 15) -> float:
     )
     search.fit(X, y)
     for settings, rate in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        print(f"{settings['partiallabelclassifier__method']}: answers among the candidates {rate:.1%}")
+        print(f"{settings['partiallabelclassifier__method']}: predictions among the candidates {rate:.1%}")
 
     classifier = search.best_estimator_[-1]
-    print(f"resolved rightly: {(classifier.labels_ == labels).mean():.1%}")
+    print(f"correctly resolved: {(classifier.labels_ == labels).mean():.1%}")
     unsure = int(classifier.confidence_.max(1).argmin())
     print(f"least sure of sample {unsure}: one of {sorted(y[unsure])}, perhaps {classifier.labels_[unsure]}")
 

@@ -1,1 +1,1 @@
-"""How the project's own results, data and checks are made. Nothing here is part of the package."""
+"""Scripts that produce the project's own results, data and checks. They are not part of the package."""

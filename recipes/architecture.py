@@ -1,9 +1,9 @@
-"""Draw which room of the package imports which: the picture of docs/architecture.md.
+"""Draw which module of the package imports which: the figure in docs/architecture.md.
 
     python -m recipes.architecture               # writes docs/pictures/architecture.svg
 
-The order of the rooms is the one that tests/test_architecture.py checks. A dot is an import in the sources. The
-text of the picture depends on nothing else, so the same sources give the same bytes on every machine.
+Modules are in the order that tests/test_architecture.py checks. A "room" is a top-level module or subpackage. A dot
+marks an import. The figure depends only on the sources, so it is the same byte for byte on every machine.
 """
 
 import ast
@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "papi"
 PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 
-Imports = dict[str, set[str]]  # room → rooms that it imports
+Imports = dict[str, set[str]]  # room → rooms it imports
 
 _CELL, _LEFT, _TOP, _MARGIN = 26, 120, 104, 12
 _INK, _FAINT, _BOX, _DOT = "#1f2933", "#d9e0e7", "#e8eef4", "#1f6fb2"
 
 
 def rooms_in_order(test: Path = ROOT / "tests" / "test_architecture.py") -> list[str]:
-    """The rooms from top to bottom, as the test of the architecture lists them."""
+    """The rooms from top to bottom, as listed in the architecture test."""
     for node in ast.parse(test.read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ORDER":
             return list(ast.literal_eval(node.value))
@@ -33,7 +33,7 @@ def rooms_in_order(test: Path = ROOT / "tests" / "test_architecture.py") -> list
 
 
 def room_imports(package: Path = PACKAGE) -> Imports:
-    """Every room of a package, and which others it imports, also inside functions."""
+    """Every room of a package and the rooms it imports, including imports inside functions."""
     rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     found: Imports = {room: set() for room in sorted(rooms - {"__init__", "__main__"})}
     exports = _exports(package)
@@ -47,7 +47,7 @@ def room_imports(package: Path = PACKAGE) -> Imports:
 
 
 def _exports(package: Path) -> dict[str, str]:
-    """Names that the package itself hands out, and the rooms they come from: `load` is of `inference`."""
+    """Names exported by the package itself, and the rooms they come from: `load` comes from `inference`."""
     found: dict[str, str] = {}
     for node in ast.walk(ast.parse((package / "__init__.py").read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith(f"{package.name}."):
@@ -56,7 +56,7 @@ def _exports(package: Path) -> dict[str, str]:
 
 
 def _names(tree: ast.AST, package: str) -> Iterator[str]:
-    """What a module imports from the package, or uses as `package.name`. Imports for type checkers do not count."""
+    """Names that a module imports from the package or uses as `package.name`, without imports for type checkers."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -74,13 +74,13 @@ def _names(tree: ast.AST, package: str) -> Iterator[str]:
 
 
 def draw(order: list[str], imports: Imports, packages: set[str]) -> str:
-    """A table of rooms as SVG: a dot where the room of the row imports the room of the column."""
+    """A matrix of rooms as SVG, with a dot where the room in the row imports the room in the column."""
     side = len(order) * _CELL
     width, height = _LEFT + side + 2 * _MARGIN + 16, _TOP + side + 2 * _MARGIN + 24
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'font-family="sans-serif" font-size="13" fill="{_INK}">',
-        "<title>Which room of the package imports which</title>",
+        "<title>Which module of the package imports which</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for place, room in enumerate(order):
@@ -97,7 +97,7 @@ def draw(order: list[str], imports: Imports, packages: set[str]) -> str:
 
 
 def _room(place: int, name: str) -> list[str]:
-    """The box of a room at the left, its name above its column, and the lines that dots lie on."""
+    """The box of a room on the left, its name above its column, and its grid lines."""
     x, y = _centre(place), _TOP + place * _CELL
     return [
         f'<rect x="{_MARGIN}" y="{y + 2}" width="{_LEFT - _MARGIN}" height="{_CELL - 4}" rx="4" fill="{_BOX}"/>',
@@ -113,13 +113,13 @@ def _centre(column: int) -> int:
 
 
 def picture() -> str:
-    """The picture of the package as it is."""
+    """The figure for the current sources."""
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     return draw(rooms_in_order(), room_imports(), packages)
 
 
 def main(*, out: Annotated[Path, Parameter(name="--out")] = PICTURE) -> None:
-    """Draw which room imports which.
+    """Draw which module imports which.
 
     Parameters
     ----------

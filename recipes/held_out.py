@@ -1,10 +1,10 @@
-"""Keep what `recipes/validate.py` measured, and put it into the results page.
+"""Store the results of `recipes/validate.py` for the page on how settings were chosen.
 
     python -m recipes.held_out runs/tuning
 
-Takes in the finished runs of that script below a folder, a JSON row for each in docs/results/held-out/forms.jsonl, and
-writes the table of all rows between its marks in docs/results.md. The accuracies are of held-out training images:
-settings are chosen by them. Suites leave such runs alone.
+Adds a JSON row to docs/results/held-out/forms.jsonl for each finished run of that script below a folder. Then
+`python -m recipes.results all --tables-only` writes their table into docs/results/settings.md. Accuracies are on
+held-out training images, which are used to choose settings. Suites ignore these runs.
 """
 
 import json
@@ -19,24 +19,18 @@ from papi.runs.folder import RunFolder
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ROWS = DOCS / "results" / "held-out" / "forms.jsonl"
-BEGIN, END = "<!-- recipes.held_out: begin -->", "<!-- recipes.held_out: end -->"
 _FORMS = {"paper": "paper's form", "two": "two passes", "one": "one pass"}
 
 
-def main(folder: Path | None = None, /) -> None:
-    """Add the runs of a folder to the rows, if one is given, and write the table."""
-    kept = read_rows()
-    if folder is not None:
-        kept |= {json.dumps(row["settings"], sort_keys=True): row for row in runs_below(folder)}
-        ROWS.parent.mkdir(parents=True, exist_ok=True)
-        ROWS.write_text("".join(f"{json.dumps(row, sort_keys=True)}\n" for _, row in sorted(kept.items())))
-    page = DOCS / "results.md"
-    before, rest = page.read_text().split(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{table(list(kept.values()))}\n{END}{rest.split(END)[1]}")
+def main(folder: Path, /) -> None:
+    """Add the runs below a folder to the rows."""
+    kept = read_rows() | {json.dumps(row["settings"], sort_keys=True): row for row in runs_below(folder)}
+    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    ROWS.write_text("".join(f"{json.dumps(row, sort_keys=True)}\n" for _, row in sorted(kept.items())))
 
 
 def read_rows() -> dict[str, Values]:
-    """All kept rows by their settings."""
+    """All stored rows by their settings."""
     lines = ROWS.read_text().splitlines() if ROWS.exists() else []
     rows = [json.loads(line) for line in lines]
     return {json.dumps(row["settings"], sort_keys=True): row for row in rows}
@@ -57,7 +51,7 @@ def runs_below(folder: Path) -> list[Values]:
 
 
 def table(rows: list[Values]) -> str:
-    """Each form on each task: accuracies by seed, and their mean where there are several."""
+    """Each form on each task: accuracy per seed, and the mean if there are several seeds."""
     found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for row in rows:
         config = from_dict(row["settings"])
@@ -71,6 +65,16 @@ def table(rows: list[Values]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def one_pass_leads() -> bool:
+    """Whether one pass beats two passes wherever both were measured on the same sets with the same seed."""
+    best: dict[str, dict[tuple[str, int], float]] = {"one": {}, "two": {}, "paper": {}}
+    for row in read_rows().values():
+        config, value = from_dict(row["settings"]), row["values"]["accuracy"]
+        form, place = best[config.given_options["passes"]], (_task(config), config.seed)
+        form[place] = max(value, form.get(place, 0.0))
+    return all(best["one"][place] > best["two"][place] for place in best["one"].keys() & best["two"].keys())
+
+
 def _task(config: RunConfig) -> str:
     sets = config.candidates
     return f"q = {sets.flip_rate:g}" if sets.kind in (None, "uniform") else str(sets.kind)
@@ -80,7 +84,9 @@ def _form(config: RunConfig) -> str:
     options = config.given_options
     listens = options.get("set_prior", "off")
     form = f"{_FORMS[options['passes']]}, {config.epochs} epochs"
-    return form if listens == "off" else f"{form}, set_prior={listens}"
+    form = form if listens == "off" else f"{form}, set_prior={listens}"
+    balance = float(options.get("balance_weight", 0))
+    return f"{form}, balance_weight={balance:g}" if balance else form
 
 
 if __name__ == "__main__":

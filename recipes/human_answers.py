@@ -1,11 +1,11 @@
-"""CIFAR-10S, what people said of 1,000 photos, as tables of candidates; and what each kind of table trains to.
+"""Convert CIFAR-10S, human annotations of 1,000 photos, to candidate tables, and train on each kind of table.
 
     python -m recipes.human_answers cifar10s.json data FOLDER          # photos and tables
-    python -m recipes.human_answers cifar10s.json data FOLDER --train  # then train on each
+    python -m recipes.human_answers cifar10s.json data FOLDER --train  # then train on each table
 
 `cifar10s.json` (Collins, Bhatt, Weller, HCOMP 2022) is keyed by the index in CIFAR-10's published test set. Each answer
-has the most and the second most probable class, their percentages, and classes that are impossible. It does not say who
-answered. `data` holds CIFAR-10 as published. The photos that nobody was asked about are there to test on.
+has the most and second most probable class, their percentages, and impossible classes. Annotators are anonymous.
+`data` contains CIFAR-10 as published. Photos without annotations form the test set.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Answer = Mapping[str, object]
 
 
 def percentages(answer: Answer) -> dict[str, float]:
-    """What one person finds probable, as shares that sum to one; second choices without a percentage count little."""
+    """The probabilities of one annotator, normalised to one; second choices without a percentage count little."""
     given: dict[str, float] = {}
     for column in (_FIRST, _SECOND):
         name, share = str(answer.get(column)).lower(), answer.get(f"{column} Prob")
@@ -49,7 +49,7 @@ def percentages(answer: Answer) -> dict[str, float]:
 
 
 def rows(answers: Sequence[Answer]) -> dict[str, dict[str, object]]:
-    """The cells of one photo in each of the tables."""
+    """The cells of one photo in each table."""
     said = [percentages(answer) for answer in answers]
     mean = Counter[str]()
     for each in said:
@@ -100,19 +100,20 @@ def _table(
 
 
 def heaviest(folder: Path) -> dict[str, object]:
-    """How often the label with the most weight is the true one, before anything is learned."""
+    """How often the label with the highest weight is the true one, without training."""
     found = [json.loads(line) for line in (folder / "weights.jsonl").read_text().splitlines()]
     right = [max(row["candidates"], key=row["candidates"].get) == row["label"] for row in found if "candidates" in row]
     return {"table": "heaviest", "resolved": float(np.mean(right))}
 
 
 def train(folder: Path, kind: str, seed: int) -> dict[str, object]:
-    """One run of twenty epochs of the small network, and what came out."""
+    """Train the small network for twenty epochs and return the results."""
     table, _, strength = kind.partition("-")
     out = folder / "runs" / f"{kind}-{seed}"
     command = [
         "train", "--data", str(folder / "photos"), "--candidates.file", str(folder / f"{table}.jsonl"),
-        "--candidates.allow-missing-truth", "--epochs", "20", "--threads", "1", "--seed", str(seed), "--out", str(out),
+        "--candidates.allow-missing-truth", "--epochs", "20",
+        "--option", "passes=two", "--option", "set_prior=off", "--threads", "1", "--seed", str(seed), "--out", str(out),
         *(("--candidates.weigh", strength) if strength else ()),
     ]  # fmt: skip
     subprocess.run([sys.executable, "-m", "papi", *command], check=True)
@@ -129,8 +130,13 @@ def train(folder: Path, kind: str, seed: int) -> dict[str, object]:
     }
 
 
+def kept() -> list[dict[str, object]]:
+    """The stored rows of the last measurement."""
+    return [json.loads(line) for line in ROWS.read_text().splitlines()]
+
+
 def page_table(found: Sequence[Mapping[str, object]]) -> str:
-    """The rows as a table of the docs: means over the seeds, with the spread."""
+    """The rows as a Markdown table: mean and standard deviation over seeds."""
     lines = ["| table | labels per photo | true label among them | resolved to it | test accuracy |"]
     lines.append("|---|---|---|---|---|")
     for table, words in KINDS.items():

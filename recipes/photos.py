@@ -1,10 +1,10 @@
-"""Measure what is learned from photos with a frozen encoder, and write the table of docs/photos.md.
+"""Train on photos with a frozen encoder, and write the table in docs/photos.md.
 
-    PYTHONPATH=tests python -m recipes.photos PHOTOS --network lite0:encoder      # train what is missing, then write
-    python -m recipes.photos --tables-only                                       # write from the rows that are kept
+    PYTHONPATH=tests python -m recipes.photos PHOTOS --network lite0:encoder      # train missing runs, then write
+    python -m recipes.photos --tables-only                                       # write from the stored rows
 
-PHOTOS holds parts of photos sorted by class, as for `recipes.photo_candidates`, which makes the candidate labels. Each
-run is `papi train` with the options of its row. Results stay in docs/results/photos/rows.jsonl and count as done.
+PHOTOS contains photos sorted by class, as for `recipes.photo_candidates`, which generates the candidate labels. Each
+run is `papi train` with the options of its row. Results are stored in docs/results/photos/rows.jsonl and not repeated.
 """
 
 import json
@@ -39,7 +39,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: how photos are learned from."""
+    """One line of the table: a method and its settings."""
 
     name: str
     method: str = "papi"
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def knows_truth(self) -> bool:
-        """Whether candidate labels play no part, so that one column stands for all."""
+        """Whether the true labels are used, so that all columns have the same result."""
         return self.method in ("supervised", LOGISTIC)
 
 
@@ -64,7 +64,7 @@ TABLE = (
     Row("CC", "cc"),
     Row("PRODEN", "proden"),
     Row("EM", "em"),
-    Row("PaPi with a prior from the sets", option=("set_prior=auto",)),
+    Row("PaPi with a prior from the sets", option=("set_prior=auto",), kinds=("instance-dependent",)),
     Row("PaPi, fine-tuned (`--tune all`)", tune="all", kinds=("q = 0.7",), seeds=(0,)),
     Row("from scratch: 64 pixels, `small`", network="small", kinds=_ONE, seeds=(0,)),
 )
@@ -79,7 +79,7 @@ def main(
     rows: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     tables_only: Annotated[bool, SWITCH] = False,
 ) -> None:
-    """Train what is missing, keep the results as rows, and write the table.
+    """Train missing runs, store the results as rows, and write the table.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def main(
     network
         The pretrained encoder.
     out
-        Folder of the runs and of the candidate tables.
+        Folder for the runs and the candidate tables.
     rows
-        Only those lines of the table whose name holds one of these texts.
+        Only lines of the table whose name contains one of these texts.
     tables_only
-        Train nothing: write what is there.
+        Train nothing; write the stored results.
     """
     if not tables_only:
         if photos is None:
@@ -105,7 +105,7 @@ def main(
 
 
 def measure(row: Row, photos: Path, network: str, out: Path) -> Iterator[Values]:
-    """The results of a line that are not kept yet, one after another."""
+    """Compute the results of a line that are not stored yet, one by one."""
     done = {(each["row"], each["kind"], each["seed"]) for each in read_rows()}
     for kind in row.kinds:
         for seed in row.seeds:
@@ -128,7 +128,7 @@ def measure(row: Row, photos: Path, network: str, out: Path) -> Iterator[Values]
 
 
 def table_of(photos: Path, kind: str, seed: int, out: Path) -> Path:
-    """The table of candidate labels, made if it is not there."""
+    """The table of candidate labels, generated if it does not exist."""
     file = out / "tables" / f"{kind.replace(' = ', '')}-{seed}.csv"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -148,11 +148,11 @@ def _trained(config: RunConfig, folder: Path) -> Values:
     began = time.process_time()
     finished = [event for event in train(config, folder) if isinstance(event, Finished)]
     summary = finished[0].summary
-    spent = time.process_time() - began  # with reading, and embedding what is not in the cache
+    spent = time.process_time() - began  # including reading, and embedding if not cached
     return {
         "test_accuracy": summary.test_accuracy,
         "resolved": summary.disambiguation_accuracy,
-        "cpu_seconds": round(max(spent, summary.cpu_seconds or 0.0), 1),  # the latter if it was trained before
+        "cpu_seconds": round(max(spent, summary.cpu_seconds or 0.0), 1),  # the latter if the run was already trained
         "epochs": summary.epochs,
         "peak_memory": summary.peak_memory,
     }
@@ -175,18 +175,18 @@ def _logistic(config: RunConfig) -> Values:
 
 
 def read_rows() -> list[Values]:
-    """The results that are kept."""
+    """The stored results."""
     return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if ROWS.exists() else []
 
 
 def keep(result: Values) -> None:
-    """Add a result to those that are kept."""
+    """Store a result."""
     with replacing(ROWS) as stream:
         stream.write("".join(json.dumps(each) + "\n" for each in (*read_rows(), result)).encode())
 
 
 def write_page(results: Sequence[Values]) -> None:
-    """Put the table into the page, between its marks."""
+    """Write the table into the page, between its markers."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     text = f"{before}{BEGIN}\n\n{table(results)}\n\n{END}{after}"
@@ -196,7 +196,7 @@ def write_page(results: Sequence[Values]) -> None:
 
 def table(results: Sequence[Values]) -> str:
     """The results as a table: mean and standard deviation over seeds, in percent."""
-    lines = [f"| | {' | '.join(KINDS)} | CPU seconds |", "|---" * (len(KINDS) + 2) + "|"]
+    lines = [f"| | {' | '.join(KINDS)} | CPU seconds | peak memory |", "|---" * (len(KINDS) + 3) + "|"]
     for row in TABLE:
         mine = [each for each in results if each["row"] == row.name]
         if not mine:
@@ -205,7 +205,9 @@ def table(results: Sequence[Values]) -> str:
         if row.knows_truth:
             found = [found[tuple(KINDS).index(_ONE[0])]] * len(KINDS)
         seconds = statistics.median(each["cpu_seconds"] for each in mine)
-        lines.append(f"| {row.name} | {' | '.join(found)} | {seconds:.0f} |")
+        memory = max((each.get("peak_memory") or 0 for each in mine), default=0)
+        peak = f"{memory / 1e9:.1f} GB" if memory else "–"
+        lines.append(f"| {row.name} | {' | '.join(found)} | {seconds:.0f} | {peak} |")
     return "\n".join(lines)
 
 

@@ -1,11 +1,12 @@
-"""Write the results page: train what is missing of a suite, keep the results, and put tables and figures on the page.
+"""Write the results pages: train the missing runs of a suite, store the results, and write its page and the overview.
 
-    python -m recipes.results --list                                        # what is done, with the kept rows
-    python -m recipes.results uniform ablation --jobs 2                     # train the rest, then write both
-    python -m recipes.results uniform --adopt FOLDER --commit REVISION      # with runs that were made elsewhere
-    python -m recipes.results all --tables-only                             # write from what is there
+    python -m recipes.results --list                                        # list suites and their finished runs
+    python -m recipes.results uniform ablation --jobs 2                     # train missing runs, then write both pages
+    python -m recipes.results uniform --adopt FOLDER --commit REVISION      # add runs from another folder
+    python -m recipes.results all --tables-only                             # write all pages from finished runs
 
-Results stay in docs/results/*.jsonl and count as done without their run folders.
+Results are stored in docs/results/*.jsonl and count as finished without their run folders. The templates of the pages
+are in recipes/pages.
 """
 
 import sys
@@ -19,11 +20,11 @@ from papi.cli.bench_options import Training
 from papi.cli.bench_suites import print_commands, print_suites, train_missing
 from papi.cli.options import SWITCH
 from papi.errors import UserError
-from papi.experiments import cells, find_suites
+from papi.experiments import SUITES, cells, find_suites
 from papi.experiments.results import Results
 from papi.experiments.suites import Scale, Suite
-from recipes import page
 from recipes.rows import collect, write_rows
+from recipes.writing import Writer
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 _TRAINING = Training()
@@ -35,34 +36,34 @@ def main(
     rows: Path = DOCS / "results",
     adopt: Annotated[tuple[Path, ...], Parameter(negative="", consume_multiple=True)] = (),
     commit: str | None = None,
-    write: Path = DOCS / "results.md",
+    write: Path = DOCS,
     list_suites: Annotated[bool, SWITCH, Parameter(name="--list")] = False,
     dry_run: Annotated[bool, SWITCH] = False,
     tables_only: Annotated[bool, SWITCH] = False,
     training: Annotated[Training, Parameter(name="*")] = _TRAINING,
 ) -> None:
-    """Train what is missing of the suites, keep the results as rows, and write tables and figures into a page.
+    """Train the missing runs of the suites, store the results as rows, and write the pages with tables and figures.
 
     Parameters
     ----------
     suites
-        Suites by name, as for `papi bench`; `all` stands for every one.
+        Names of suites, as for `papi bench`; `all` selects all of them.
     scale
         The scale of the suites.
     rows
-        Folder of the kept rows.
+        Folder of the stored rows.
     adopt
-        More folders with finished runs. Those with the settings of a cell count as it.
+        More folders with finished runs. A run with the settings of a cell counts for that cell.
     commit
-        The revision of adopted runs that did not record theirs.
+        The revision of adopted runs that did not record one.
     write
-        The page.
+        The folder of the pages: `results.md`, and `results/SUITE.md` for each suite.
     list_suites
-        List all suites and what is done of them.
+        List all suites and how much of each is finished.
     dry_run
-        Print the command of every cell, as a comment where it is done, and train nothing.
+        Train nothing; print the command of every cell, commented out if it is finished.
     tables_only
-        Train nothing: write what is finished.
+        Train nothing; write the finished results.
     """
     for folder in adopt:
         if not folder.is_dir():
@@ -76,16 +77,25 @@ def main(
         print_commands(chosen, training, results)
     else:
         complete = tables_only or train_missing(chosen, training, results)
-        publish(chosen, scale, collect(rows, folders), rows, write)
-        sys.exit(0 if complete else 1)
+        untrue = publish(chosen, scale, collect(rows, folders), rows, write)
+        for claim in untrue:
+            print(claim, file=sys.stderr)
+        sys.exit(0 if complete and not untrue else 1)
 
 
-def publish(suites: list[Suite], scale: Scale, results: Results, rows: Path, file: Path) -> None:
-    """Keep the results of the suites as rows, and write their tables and figures into the page."""
+def publish(suites: list[Suite], scale: Scale, results: Results, rows: Path, docs: Path) -> list[str]:
+    """Store the results of the suites as rows and write their pages; for CPU suites, also the overview.
+
+    Returns the claims on pages that the rows contradict.
+    """
+    writer = Writer(results, docs)
     for suite in suites:
         name = suite.name if scale == "cpu" else f"{suite.name}-{scale}"
         write_rows(rows / f"{name}.jsonl", {cells.key(config) for config in suite.cells()}, results)
-        page.write(file, suite, scale, results)
+        writer.suite(suite, scale)
+    if scale == "cpu" and any(suite.name in SUITES["cpu"] for suite in suites):
+        writer.summary()
+    return writer.untrue
 
 
 if __name__ == "__main__":

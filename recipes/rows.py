@@ -1,6 +1,6 @@
-"""Results kept without their runs: one JSON row per run in `docs/results/*.jsonl`.
+"""Results stored without their run folders: one JSON row per run in `docs/results/*.jsonl`.
 
-A row holds the settings that differ from the defaults, every option of the method, the results, and the curves for
+A row contains the settings that differ from the defaults, every option of the method, the results, and the curves for
 figures.
 """
 
@@ -17,10 +17,10 @@ from papi.files.outside import needs_import
 
 
 def collect(rows: Path, folders: Mapping[Path, str | None]) -> Results:
-    """All results at hand: the kept rows, then the finished runs in or below some folders.
+    """All available results: the stored rows, then the finished runs in or below the given folders.
 
-    A run that has a row is not read again. Each folder comes with the revision of those of its runs that did not
-    record one, or None if it is unknown.
+    A run that has a row is not read again. Each folder maps to the revision of its runs that did not record one, or to
+    None if that is unknown.
     """
     found = {result.key: result for file in sorted(rows.glob("*.jsonl")) for result in read_rows(file)}
     for folder, commit in folders.items():
@@ -45,7 +45,7 @@ def read_rows(file: Path) -> list[Result]:
 
 
 def write_rows(file: Path, wanted: set[str], results: Results) -> None:
-    """Add the wanted results to a file, unless another file in the folder has them. Rows that are there stay."""
+    """Add the wanted results to a file, unless another file in the folder has them. Existing rows are kept."""
     elsewhere = {result.key for other in file.parent.glob("*.jsonl") if other != file for result in read_rows(other)}
     own = {result.key: result for result in read_rows(file)} if file.exists() else {}
     own |= {key: results[key] for key in wanted & results.keys() if key not in elsewhere}

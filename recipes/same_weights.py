@@ -1,9 +1,9 @@
-"""Does a change leave every trained model as it was, byte for byte?
+"""Check that a change leaves every trained model byte-equal.
 
     python -m recipes.same_weights BASE          # a revision of this repository: v0.1.0, HEAD~3, a54516a …
 
 Trains tiny runs of every method, form and variant with the sources of BASE and with those of the working tree, in this
-environment and on one thread, and compares the files model.safetensors. Exits with 1 if any of them differ.
+environment and on one thread, and compares their model.safetensors. Exits with code 1 if any of them differ.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ CASES = {
     **{f"{method}, features": f"{FEATURES} --method {method}" for method in ("papi", "pico", "proden", "cc")},
 }  # fmt: skip
 
-# Runs inside each revision: the commands stand in a file, so that torch is loaded once for all of them.
+# Runs with the sources of each revision. It reads all commands from a file, so that torch is imported only once.
 DRIVER = """
 import json, sys, papi.cli
 for words in json.load(open(sys.argv[1])):
@@ -71,7 +71,7 @@ for words in json.load(open(sys.argv[1])):
 
 
 def write_features(file: Path) -> None:
-    """A small table in which three classes lie apart."""
+    """A small feature table with three separable classes."""
     random = np.random.default_rng(0)
     labels = np.arange(240) % 3
     features = random.standard_normal((240, 6)) + 2 * np.eye(3, 6)[labels]
@@ -80,14 +80,14 @@ def write_features(file: Path) -> None:
 
 
 def checkout(revision: str, folder: Path) -> None:
-    """The sources of a revision, without touching the working tree."""
+    """Extract the sources of a revision without touching the working tree."""
     packed = subprocess.run(["git", "-C", ROOT, "archive", revision, "src"], check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
 
 
 def train_all(sources: Path, out: Path, features: Path, cases: dict[str, str]) -> dict[str, str]:
-    """The SHA-256 of every model, or what happened instead."""
+    """The SHA-256 of every model, or a note that there is none."""
     folders = {name: out / str(number) for number, name in enumerate(cases)}
     words = [
         ["train", *f"{COMMON} {options}".format(features=features).split(), "--out", str(folders[name])]
@@ -109,13 +109,13 @@ def train_all(sources: Path, out: Path, features: Path, cases: dict[str, str]) -
 
 
 def verdict(before: str, after: str) -> str:
-    """What two hashes say. A case that the base does not know yet, as a method that came later, is new."""
+    """Compare two hashes. A case that the base does not support, such as a later method, is new."""
     if after == NO_MODEL or before not in (after, NO_MODEL):
         return "DIFFERENT"
     return "new" if before == NO_MODEL else "equal"
 
 
-def main(base: str, /, *, only: Annotated[str, Parameter(help="Cases whose name holds this text.")] = "") -> None:
+def main(base: str, /, *, only: Annotated[str, Parameter(help="Cases whose name contains this text.")] = "") -> None:
     """Compare the models of the working tree with those of a revision."""
     cases = {name: options for name, options in CASES.items() if only in name}
     with tempfile.TemporaryDirectory() as place:

@@ -1,12 +1,12 @@
-"""Do Optuna's samplers beat random search at 20 trials? Measured on searches of `papi tune`, replayed from a pool.
+"""Compare Optuna's samplers with random search at 20 trials, on searches of `papi tune` replayed from a pool.
 
-    python -m recipes.samplers pool POOL --data-dir FOLDER [--draws 120]     # trains: a json file for each search
-    python -m recipes.samplers compare POOL [--repeats 100]                  # needs Optuna, which PaPi does not
+    python -m recipes.samplers pool POOL --data-dir FOLDER [--draws 120]     # trains; one json file per search
+    python -m recipes.samplers compare POOL [--repeats 100]                  # needs Optuna, which is not a dependency
 
-A search of 20 trials would have to be repeated hundreds of times to tell samplers apart. So each search is trained
-once, with many random trials, and a random forest learns how its criterion and its test accuracy depend on the
-settings. Samplers then search the forest: they see its criterion with the noise that the forest could not explain, and
-are judged by its test accuracy at what they pick.
+Telling samplers apart takes hundreds of repetitions of a search of 20 trials. So each search is trained once, with many
+random trials, and a random forest learns how the criterion and the test accuracy depend on the settings. Samplers then
+search the forest: they see its criterion plus the noise that the forest could not explain, and are judged by the
+forest's test accuracy of the settings they choose.
 """
 
 import importlib
@@ -21,7 +21,7 @@ import cyclopts
 import numpy as np
 
 app = cyclopts.App(help=__doc__)
-SEARCHES = (("neighbours", "lost"), ("neighbours", "msrcv2"), ("papi", "lost"), ("pico", "msrcv2"), ("dirk", "lost"))
+SEARCHES = (("neighbours", "lost"), ("neighbours", "msrcv2"), ("papi", "lost"))
 EPOCHS = 40
 CRITERION = "covering_rate"
 TRIALS = 20
@@ -29,7 +29,7 @@ TRIALS = 20
 
 @app.command
 def pool(out: Path, /, *, data_dir: Path, draws: int = 120) -> None:
-    """Train random trials of every search, and keep what was drawn and what it gave. Continues where it was."""
+    """Train random trials of every search, and store their settings and results. Continues an interrupted pool."""
     from papi import train as run
     from papi.config import RunConfig
     from papi.experiments.search import space_of, trials
@@ -48,7 +48,7 @@ def pool(out: Path, /, *, data_dir: Path, draws: int = 120) -> None:
             assert sets is not None
             try:
                 *_, last = run.fit(dataset, sets, replace(trial.settings, device="cpu"))
-            except ValueError:  # a learning rate at which training breaks down
+            except ValueError:  # a learning rate at which training diverges
                 rows.append({"values": trial.values, "criterion": 0.0, "accuracy": 0.0})
             else:
                 assert isinstance(last, run.Finished)
@@ -61,7 +61,7 @@ def pool(out: Path, /, *, data_dir: Path, draws: int = 120) -> None:
 
 
 class Forest:
-    """A search that answers at once: the criterion with noise, and the test accuracy without."""
+    """A surrogate for a search: predicts the criterion with noise, and the test accuracy without."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         from sklearn.ensemble import RandomForestRegressor
@@ -87,13 +87,13 @@ class Forest:
         return numbers + [float(self.choices[name].index(values[name])) for name in self.choices]
 
     def ask(self, values: dict[str, Any], judge: int, random: np.random.Generator) -> tuple[float, float]:
-        """What judges a trial, with noise: the criterion (0) or the test accuracy (1); and its true test accuracy."""
+        """The noisy score of a trial (`judge` 0: criterion, 1: test accuracy), and its test accuracy without noise."""
         found = self.model.predict([self._point(values)])[0]
         return float(found[judge] + self.noise[judge] * random.standard_normal()), float(found[1])
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    """Pairs as two numbers, and numbers that span factors by their logarithms."""
+    """Flatten settings: pairs become two numbers, and positive optimizer settings their logarithms."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         parts = value if isinstance(value, list) else [value]
@@ -105,8 +105,8 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 @app.command
 def compare(pool: Path, /, *, repeats: int = 100) -> None:
-    """Print, for each search, how far below the best trial of the pool the pick of each sampler is, in points."""
-    optuna: Any = importlib.import_module("optuna")  # not among the packages of PaPi
+    """Print, for each search, how far the choice of each sampler is below the best trial of the pool, in points."""
+    optuna: Any = importlib.import_module("optuna")  # not a dependency of PaPi
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     samplers = {
         "random": partial(optuna.samplers.RandomSampler),
@@ -130,7 +130,7 @@ def compare(pool: Path, /, *, repeats: int = 100) -> None:
 
 
 def _search(forest: Forest, judge: int, sampler: Any, seed: int, optuna: Any) -> float:
-    """The test accuracy of what a sampler picks after 20 trials."""
+    """The test accuracy of the settings that a sampler chooses after 20 trials."""
     random = np.random.default_rng(seed)
     seen: list[tuple[float, float]] = []
 

@@ -1,9 +1,9 @@
-"""Writes a software bill of materials: PaPi and every package it needs to run, as they are installed here.
+"""Write a software bill of materials: PaPi and its runtime dependencies, as installed here.
 
     python -m recipes.sbom dist/sbom.json
 
-The form is CycloneDX 1.5 as JSON. Extras and the tools of developers are left out: what is listed is what
-`pip install papi-pll` brings.
+The format is CycloneDX 1.5 JSON. Extras and developer tools are left out: the list is what `pip install papi-pll`
+installs.
 """
 
 import json
@@ -20,7 +20,7 @@ Component = dict[str, object]
 
 
 def needed(name: str) -> dict[str, Distribution]:
-    """A package and all that it needs on this machine, directly or not, by name."""
+    """A package and its direct and indirect dependencies on this machine, by name."""
     found: dict[str, Distribution] = {}
     waiting = [name]
     while waiting:
@@ -36,13 +36,13 @@ def needed(name: str) -> dict[str, Distribution]:
 
 
 def requirements(package: Distribution) -> list[str]:
-    """The names of what a package needs here, without its extras."""
+    """The names of a package's direct dependencies here, without extras."""
     wanted = [Requirement(line) for line in package.requires or ()]
     return [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
 def component(package: Distribution) -> Component:
-    """A package as an entry of the list."""
+    """A package as a CycloneDX component."""
     name, version = _plain(package.name), package.version
     place = f"pkg:pypi/{name}@{version.replace('+', '%2B')}"
     entry: Component = {"type": "library", "bom-ref": place, "name": name, "version": version, "purl": place}
@@ -51,7 +51,7 @@ def component(package: Distribution) -> Component:
 
 
 def bill(name: str = PROJECT) -> dict[str, object]:
-    """The whole bill. The same packages give the same bill."""
+    """The complete bill of materials. It is the same for the same packages."""
     packages = needed(name)
     parts = {plain: component(package) for plain, package in sorted(packages.items())}
     main = parts.pop(_plain(name))
@@ -83,7 +83,7 @@ def _plain(name: str) -> str:
 
 
 def main(file: Path) -> None:
-    """Write the bill."""
+    """Write the bill of materials."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(bill(), indent=2) + "\n")
     print(f"The bill of materials is in {file}.")

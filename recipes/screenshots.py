@@ -1,10 +1,10 @@
-"""The pictures of the report in the docs, taken from a run in Debian's chromium.
+"""Take the screenshots of the report for the docs, with Debian's chromium.
 
     papi train --candidates.flip-rate 0.7 --epochs 6 --out runs/hard
     python -m recipes.screenshots runs/hard --out docs/pictures
 
-A few images are decided first, so that the desk has something to tell. The run is on the demo's images, which come with
-the package: photos of other people do not belong into the docs.
+A few decisions are made first, so that the desk shows some progress. The run uses the demo images that come with the
+package, because photos of other people do not belong in the docs.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from papi.report import read_run, run_page
 
 FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
 WIDTH, HEIGHT = 1180, 1110
-COLOURS = 128  # of a PNG: it stays small, and nobody sees the difference
+COLOURS = 128  # per PNG: keeps files small without a visible difference
 KEYS = "112111s1b1" * 10
 
 
 def take(page: Path, out: Path) -> None:
-    """The desk, many at once, and the page on a phone at night."""
-    from selenium.webdriver.common.action_chains import ActionChains  # an extra of the tests
+    """Take screenshots of the desk, of its grid, and of the page on a phone in dark mode."""
+    from selenium.webdriver.common.action_chains import ActionChains  # needed only here and in tests
 
     driver = _driver()
     try:
@@ -55,7 +55,7 @@ def _driver() -> Any:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    os.environ["SE_OFFLINE"] = "true"  # the driver is at hand: nothing is looked up
+    os.environ["SE_OFFLINE"] = "true"  # the driver is installed, so nothing is downloaded
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or "chromium"
     for flag in FLAGS.split():
@@ -72,14 +72,14 @@ def _size(driver: Any, width: int, height: int, dark: bool = False) -> None:
 
 
 def _picture(driver: Any, file: Path) -> None:
-    time.sleep(0.7)  # until pictures have come
+    time.sleep(0.7)  # until images are loaded
     driver.save_screenshot(str(file))
     with Image.open(file) as picture:
         picture.convert("RGB").quantize(COLOURS).save(file, optimize=True)
 
 
 def main() -> None:
-    """Make the page of a run and take its pictures."""
+    """Write the report of a run and take its screenshots."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/pictures"))

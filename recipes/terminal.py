@@ -1,9 +1,9 @@
-"""Draws what a command prints in a terminal as an SVG, for the README and the documentation.
+"""Draw the terminal output of a command as an SVG, for the README and the documentation.
 
     python -m recipes.terminal docs/pictures/train.svg -- papi train --out runs/picture
 
-The command runs in a real terminal (a pseudo-terminal) of 100 columns. The picture shows what is left on its screen,
-below the prompt and the command. It is text: it can be searched, and it needs no font but the reader's own.
+The command runs in a real terminal (a pseudo-terminal) of 100 columns. The picture shows the final screen below
+the prompt and the command. It is text: it can be searched and embeds no font.
 """
 
 import fcntl
@@ -25,12 +25,12 @@ from rich.text import Text
 
 COLUMNS = 100
 _FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
-_ERASED = re.compile(r"[^\n]*\r(?!\n)|\x1b\[2K|\x1b\[\?25[lh]")  # lines that a progress bar has drawn over
+_ERASED = re.compile(r"[^\n]*\r(?!\n)|\x1b\[2K|\x1b\[\?25[lh]")  # lines overwritten by a progress bar
 _MOVED_UP = re.compile(r"\n?\x1b\[1A")
 
 
 def printed(command: list[str]) -> str:
-    """Run a command in a terminal and return what it wrote, colours included."""
+    """Run a command in a terminal and return its output, including colours."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True)
@@ -51,14 +51,14 @@ def printed(command: list[str]) -> str:
 
 
 def screen(text: str) -> str:
-    """What is left of an output when progress bars have drawn over themselves."""
+    """The final screen, after progress bars have overwritten themselves."""
     return _ERASED.sub("", _MOVED_UP.sub("", text.replace("\r\n", "\n"))).rstrip("\n")
 
 
 def picture(command: list[str], text: str) -> str:
-    """The screen as an SVG that fetches nothing."""
+    """The screen as a self-contained SVG."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(f"$ {shlex.join(command)}\n{text}"), soft_wrap=True)
+    console.print(Text.from_ansi(f"$ {shlex.join(command)}\n{text}"), overflow="fold")
     return console.export_svg(title="papi", theme=MONOKAI, code_format=_FONTS.sub("", CONSOLE_SVG_FORMAT))
 
 

@@ -1,11 +1,11 @@
-"""Measure settings on images that are neither training nor test images of a run.
+"""Evaluate settings on images that are neither training nor test images of a run.
 
     python recipes/validate.py --out runs/tuning/NAME [options of `papi train`]
     python recipes/validate.py --out runs/tuning/NAME --data svhn --limit 10000 [options of `papi train`]
 
-Trains on fashion-mini, or on the first images of another dataset, as `papi train` does, and measures on the next 500 of
-each class of the published *training* images (of Fashion-MNIST, for fashion-mini). Settings are chosen with this; the
-test images are not looked at. The "test accuracy" in the folder it writes is that of these images.
+Trains on fashion-mini, or on the first images of another dataset, as `papi train` does, and evaluates on the next 500
+images per class of the published *training* images (of Fashion-MNIST, for fashion-mini). Use this to choose settings;
+it does not use the test images. The "test accuracy" in its run folder is the accuracy on these images.
 """
 
 from dataclasses import replace
@@ -24,25 +24,25 @@ from papi.setup.data import candidate_sets, load_dataset
 from papi.train import Finished, fit, settings_for
 from papi.training.engine import EpochEnded
 
-MEASURED = 500  # images of each class, or what is left of it
+MEASURED = 500  # images per class, or as many as are left
 DEFAULT = RunConfig()
 
 
 def with_other_images(dataset: Dataset, published: Dataset) -> Dataset:
-    """The dataset with unused training images in the place of its test images."""
+    """The dataset with unused training images instead of its test images."""
     assert dataset.labels is not None
     assert published.labels is not None
-    used = np.bincount(dataset.labels, minlength=len(dataset.class_names))  # the first of each class
+    used = np.bincount(dataset.labels, minlength=len(dataset.class_names))  # the first images of each class
     unused = [np.flatnonzero(published.labels == k)[count : count + MEASURED] for k, count in enumerate(used)]
     chosen = np.concatenate(unused)
     if not len(chosen):
-        raise SystemExit("all published training images are trained on, and none is left to measure on: set --limit.")
+        raise SystemExit("the run trains on all published training images, so none is left to evaluate: set --limit.")
     return replace(dataset, test_samples=published.samples[chosen], test_labels=published.labels[chosen])
 
 
 @config_options(experts=True)
 def main(*, out: Path, config: Annotated[RunConfig, cyclopts.Parameter(name="*")] = DEFAULT) -> None:
-    """Train as `papi train` does, and measure on training images that the run does not use."""
+    """Train as `papi train` does, and evaluate on training images that the run does not use."""
     dataset = load_dataset(config)
     whole = SOURCES[config.data].part_of if config.data in SOURCES else None
     published = dataset if whole is None else load_dataset(replace(config, data=whole))

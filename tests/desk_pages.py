@@ -43,7 +43,8 @@ def downloaded(browser: Any) -> list[dict[str, str]]:
     browser.run("document.getElementById('desk-download').click()")
     file = browser.downloads / "decisions.csv"
     deadline = time.monotonic() + 10
-    while not file.exists():
+    # Chromium holds the name with an empty file, then moves the finished download over it.
+    while not file.exists() or not file.stat().st_size:
         assert time.monotonic() < deadline, "nothing was downloaded"
         time.sleep(0.05)
     with file.open(newline="", encoding="utf-8") as stream:

@@ -46,6 +46,7 @@ OPTIONS: dict[str, tuple[dict[str, str], ...]] = {
         {"ramp_epochs": "1"},
         {"ramp_epochs": "1", "mixup": "off"},
         {"alignment": "off"},
+        {"alignment": "off", "cloud_rounds": "2"},
         {"ramp_epochs": "1", "passes": "two"},
         {"ramp_epochs": "1", "passes": "one"},
         {"ramp_epochs": "1", "noise_tolerance": "auto"},

@@ -31,7 +31,7 @@ from papi.runs.identity import differences
         (lambda: RunConfig(threads=0), "--threads"),
         (lambda: RunConfig(seed=2**32), "--seed"),
         (lambda: RunConfig(data_holdout=1.0), "--data.holdout must be a number in"),
-        (lambda: RunConfig(select="covering-rate", data_holdout=0.0), "--select covering-rate needs samples held out"),
+        (lambda: RunConfig(select="covering-rate", data_holdout=0.0), "--select covering-rate needs a validation set"),
         (lambda: RunConfig(option=("temperature",)), "KEY=VALUE"),
         (lambda: CheckpointConfig(every="often"), "--checkpoint.every"),
         (lambda: CheckpointConfig(every="0s"), "--checkpoint.every"),

@@ -8,9 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import papi
+import tiny_encoder
 from papi.runs.folder import RunFolder
 from process_pair import BATCH_NORM, EPOCHS, EXACT, ROUNDED, start_pair, title, train
 
@@ -84,10 +87,12 @@ class Torchrun:
 
     EPOCHS = 12
 
-    def __init__(self, data: Path, folder: Path, processes: int = 2, restarts: int = 0) -> None:
+    def __init__(
+        self, data: Path, folder: Path, processes: int = 2, restarts: int = 0, more: tuple[object, ...] = ()
+    ) -> None:
         self.folder, self.processes, self.restarts = RunFolder(folder), processes, restarts
         self.options = ["train", "--data", data, "--out", folder, "--epochs", self.EPOCHS, "--batch-size", 20]
-        self.options += ["--threads", 1, "--device", "cpu", "--checkpoint.every", 1]
+        self.options += ["--threads", 1, "--device", "cpu", "--checkpoint.every", 1, *more]
 
     def start(self) -> "subprocess.Popen[str]":
         launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", self.processes]
@@ -98,8 +103,14 @@ class Torchrun:
 
     def _popen(self, *module: object) -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", *map(str, module), *map(str, self.options)]
+        places = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))  # of the encoder
         return subprocess.Popen(
-            words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            words,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": places},
         )
 
     def kill_second(self, launcher: "subprocess.Popen[str]") -> None:
@@ -125,6 +136,21 @@ class Torchrun:
 
 class TestTorchrun:
     @pytest.mark.slow
+    @pytest.mark.parametrize("tune", ["head", "all"])
+    def test_photos_with_a_pretrained_encoder(self, tune: str, toy_npz: Path, tmp_path: Path) -> None:
+        """Frozen, its embeddings are made by both; tuned, both train all of it. One process alone does the same."""
+        more = ("--network", tiny_encoder.NAME, "--tune", tune)
+        together = Torchrun(toy_npz, tmp_path / "together", more=more)
+        alone = Torchrun(toy_npz, tmp_path / "alone", more=more)
+        said = together.start().communicate(timeout=240)[0]
+        assert "2 x cpu" in said
+        alone.start_alone().communicate(timeout=240)
+        together.check_finished()
+        alone.check_finished()
+        ours, theirs = (papi.load(each.folder.path) for each in (together, alone))
+        images = np.random.default_rng(0).integers(0, 256, (20, 30, 30, 3), np.uint8)
+        np.testing.assert_allclose(ours.predict_proba(images), theirs.predict_proba(images), atol=1e-3)
+
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_stopped_and_continued(self, number: signal.Signals, toy_npz: Path, tmp_path: Path) -> None:
         """The signal goes to all processes, as from a terminal or a cluster, and `torchrun` passes it on once more."""
@@ -218,7 +244,7 @@ class TestTogether:
                 process.kill()
                 process.communicate()
         assert first.returncode == 3
-        assert said.startswith("another process of this run has ended or does not answer any more.")
+        assert said.startswith("another process of this run has ended or no longer responds.")
 
     def test_nobody_gets_a_single_row(self, pair: list[dict[str, Any]]) -> None:
         assert pair[1]["gathered"]["split"] == [(3, 4), (2, 2), (3, 0), (2, 0), (1, 0)]

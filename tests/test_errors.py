@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from papi.errors import unknown
+from papi.errors import missing, unknown
 
 
 def test_the_nearest_name_is_suggested() -> None:
-    assert "did you mean 'papi'? known are papi, pico." in str(unknown("method", "pappi", ["papi", "pico"]))
+    assert "did you mean 'papi'? Choose from papi, pico." in str(unknown("method", "pappi", ["papi", "pico"]))
     assert "did you mean" not in str(unknown("method", "xxxxxx", ["papi", "pico"]))
 
 
@@ -19,3 +19,10 @@ def test_very_many_or_long_names(got: str) -> None:
     assert time.monotonic() - start < 20
     assert len(said) < 5000
     assert "and 199,800 more." in said
+
+
+def test_a_missing_name_is_told_with_what_is_there() -> None:
+    assert str(missing("t.csv", "column", "label", ["labels", "x"])) == (
+        "t.csv has no column 'label', only labels, x: did you mean 'labels'?"
+    )
+    assert str(missing("t.npz", "array", "images", [])) == "t.npz has no array 'images': add it."

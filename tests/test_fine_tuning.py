@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import papi
 import tiny_encoder
 from papi.config import OptimConfig, RunConfig
-from papi.networks.pretrained import load_pretrained
+from papi.networks.pretrained import Root, load_pretrained
 from papi.runs.folder import RunFolder
 from papi.train import EpochEnded, Finished, Stopped, train
 
@@ -49,7 +49,10 @@ def trained(config: RunConfig, folder: Path, stop: Callable[[], bool] = lambda: 
     return load_file(RunFolder(folder).model_file) if isinstance(last, Finished) else {}
 
 
-def test_it_begins_with_the_head_and_the_encoder_as_they_were(config: RunConfig, tmp_path: Path) -> None:
+def test_it_begins_with_the_head_and_the_encoder_as_they_were(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Root, "forward", lambda _, features: features)  # only of an encoder that stays frozen
     still = replace(config, epochs=1, optim=OptimConfig(lr=0.0, encoder_lr=0.0))
     weights = trained(still, tmp_path / "still")
     trained(replace(config, tune="head", epochs=None, batch_size=None), tmp_path / "head")

@@ -102,13 +102,13 @@ class TestAnswers:
 class TestMistakes:
     def test_wrong_images(self, tmp_path: Path) -> None:
         model = papi.load(write_model(tmp_path))
-        with pytest.raises(UserError, match="float64: give uint8"):
+        with pytest.raises(UserError, match="float64: use uint8"):
             model.predict(np.zeros((2, 8, 8)))
         with pytest.raises(UserError, match="shape"):
             model.predict(np.zeros((2, 8), np.uint8))
 
     def test_wrong_features(self, tmp_path: Path) -> None:
-        with pytest.raises(UserError, match=r"\(4,\) \(features\): this model takes \(5,\)"):
+        with pytest.raises(UserError, match=r"\(4,\) \(features\), but this model needs \(5,\)"):
             papi.load(write_model(tmp_path, "mlp", (5,))).predict(np.zeros((2, 4)))
 
     def test_wrong_files(self, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ class TestNetworksFromOutside:
     def test_a_name_alone_imports_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         name = new_module(tmp_path, "from outside_networks import plain", monkeypatch)
         file = self.write(tmp_path / "model.safetensors", f"{name}:plain")
-        with pytest.raises(UserError, match="no code is run only because a file names it") as raised:
+        with pytest.raises(UserError, match="code from outside PaPi") as raised:
             papi.load(file)
         assert f"{name}:plain" in str(raised.value)
         assert name not in sys.modules
@@ -158,8 +158,8 @@ class TestNetworksFromOutside:
 
     def test_code_that_does_not_fit(self, tmp_path: Path) -> None:
         file = self.write(tmp_path / "model.safetensors", NETWORK)
-        with pytest.raises(UserError, match="do not fit the network outside_networks:Tied") as raised:
+        with pytest.raises(UserError, match="do not match the network outside_networks:Tied") as raised:
             papi.load(file, network=outside_networks.Tied)
         assert NETWORK in str(raised.value)
-        with pytest.raises(UserError, match="do not fit the network small"):
+        with pytest.raises(UserError, match="do not match the network small"):
             papi.load(file, network="small")

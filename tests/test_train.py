@@ -209,7 +209,7 @@ def test_threads_of_the_first_part_are_kept(toy_dataset: Dataset, tmp_path: Path
 
 def test_another_number_of_threads_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
     train(toy_dataset, tmp_path, stop=stop_after(2))
-    with pytest.raises(UserError, match="began with 1 threads, and with 2 it could not go on bit-equal"):
+    with pytest.raises(UserError, match="began with --threads 1, and would not be reproducible with 2"):
         train(toy_dataset, tmp_path, replace(CONFIG, threads=2))
 
 
@@ -220,7 +220,7 @@ def test_other_versions_are_noted(what: str, before: str, toy_dataset: Dataset, 
     record["versions"][what] = before
     (tmp_path / "config.json").write_text(json.dumps(record))
     started = next(event for event in train(toy_dataset, tmp_path) if isinstance(event, run.Started))
-    assert started.problems[0].startswith(f"this run began with {what} {before} and goes on with ")
+    assert started.problems[0].startswith(f"this run began with {what} {before} and continues with ")
 
 
 def test_a_folder_in_use_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:

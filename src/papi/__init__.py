@@ -1,4 +1,4 @@
-"""PaPi: image classifiers from candidate label sets."""
+"""PaPi: train image classifiers from candidate label sets."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from papi.training.scorers import covering_rate_scorer as covering_rate_scorer
     from papi.training.scorers import true_accuracy_scorer as true_accuracy_scorer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-# Loaded on first use, so that `papi --help` and readers of run folders start without torch.
+# Imported on first use, so that `papi --help` and reports start without torch.
 _LAZY = {
     "load": "papi.inference",
     "read_candidates": "papi.data.own.frames",

@@ -7,10 +7,10 @@ from papi.cli import main
 
 
 def _main_of_many() -> None:
-    """Run a command as one of many processes, and leave without taking torch apart.
+    """Run a command as one of many processes, and exit without shutting torch down.
 
-    Its threads for messages can end the process with an abort while the interpreter shuts down, after everything is
-    written; `torchrun` would take that for a failure.
+    During shutdown, torch's communication threads can abort the process after everything is written, and `torchrun`
+    would report a failure.
     """
     code: object = 0
     try:
@@ -23,7 +23,7 @@ def _main_of_many() -> None:
 
 
 if __name__ == "__main__":
-    if "LOCAL_WORLD_SIZE" in os.environ:  # as `torchrun` sets it
+    if "LOCAL_WORLD_SIZE" in os.environ:  # set by `torchrun`
         _main_of_many()
     else:
         main()

@@ -1,8 +1,8 @@
-"""Many processes that train one model together: the only module that touches torch.distributed.
+"""Training of one model by several processes. Only this module uses torch.distributed.
 
-Under `torchrun` every process holds the same network, the same memory and a contiguous part of each batch. Gradients
-are averaged; what a method remembers, or compares across the batch, is gathered first. So all processes stay equal, and
-do together what one would do alone. Without `torchrun` every function here gives back what it was given.
+Under `torchrun`, every process holds the same network, the same state and a contiguous part of each batch. Gradients
+are averaged. Whatever a method stores or compares across the batch is gathered first, so all processes stay identical
+and compute the same as a single process. Without `torchrun`, the functions here return their input unchanged.
 """
 
 import os
@@ -22,18 +22,22 @@ from papi.errors import UserError
 
 T = TypeVar("T")
 
-TIMEOUT = timedelta(minutes=10)  # for what the others need longest between two meetings: reading data, saving
+TIMEOUT = timedelta(minutes=10)  # longest wait for other processes, for example while they read data or save
+
+
+BUCKET = 2**20  # gradient values that are sent together
+_gradient_groups: list[Any] = []  # the group of the run that this process has joined
 
 
 class LostProcessError(UserError):
-    """Another process of the run has ended, or does not answer any more."""
+    """Another process of the run has ended or no longer responds."""
 
 
 @contextmanager
 def joined(device: torch.device, timeout: timedelta = TIMEOUT) -> Iterator[None]:
-    """Join the other processes that `torchrun` has started, and leave them at the end; alone, there is nothing to do.
+    """Join the other processes started by `torchrun`, and leave them at the end. A single process does nothing.
 
-    A process that waits for one that has died ends with LostProcessError: at once if the connection is gone, else
+    If a process waits for one that has died, LostProcessError is raised: at once if the connection is lost, otherwise
     after `timeout`.
     """
     if launched_processes() == 1:
@@ -46,24 +50,26 @@ def joined(device: torch.device, timeout: timedelta = TIMEOUT) -> Iterator[None]
         store, own_rank, count = next(distributed.rendezvous("env://", timeout=timeout))  # type: ignore[attr-defined]
         store = _store_of_this_start(store, own_rank, count, timeout)
         distributed.init_process_group(backend, store=store, rank=own_rank, world_size=count, timeout=timeout)
+        _gradient_groups.append(distributed.new_group(timeout=timeout))
         yield
     except (RuntimeError, distributed.DistError) as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error).lower():
             raise LostProcessError(
-                "another process of this run has ended or does not answer any more. The last checkpoint is kept: start "
-                "the same command again to continue, with --max-restarts to have torchrun do so by itself."
+                "another process of this run has ended or no longer responds. The last checkpoint is kept: start the "
+                "same command again to continue, with --max-restarts to have torchrun do so automatically."
             ) from error
         raise
     finally:
+        _gradient_groups.clear()
         if distributed.is_initialized():
             distributed.destroy_process_group()
 
 
 def _store_of_this_start(store: Any, own_rank: int, count: int, timeout: timedelta) -> Any:
-    """A part of the store for the processes that were started together.
+    """A separate part of the store for the processes that were started together.
 
-    `torchrun` keeps the store when it starts all processes again: in it are the addresses of those that are gone, and
-    whoever is quick would wait for them. So the first names the start, and answers each of the others.
+    `torchrun` keeps the store when it restarts all processes. It still contains the addresses of ended processes, and
+    a fast process would wait for them. So the first process gives this start a new name and answers each of the others.
     """
     own_name = uuid.uuid4().hex
     if own_rank == 0:
@@ -79,45 +85,45 @@ def _store_of_this_start(store: Any, own_rank: int, count: int, timeout: timedel
         try:
             store.wait([f"{start}/{own_name}"], timedelta(seconds=1))
             return distributed.PrefixStore(start, store)  # type: ignore[attr-defined]
-        except distributed.DistStoreError:  # no answer yet, or the name is that of an earlier start
+        except distributed.DistStoreError:  # no answer yet, or the name of an earlier start
             if time.monotonic() > end:
                 raise
 
 
 def launched_processes() -> int:
-    """How many processes `torchrun` has started for this run, on all machines; 1 without it."""
+    """Number of processes that `torchrun` has started for this run on all machines; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def own_gpu(device: torch.device) -> torch.device:
-    """Of the GPUs of a machine, each of its processes takes its own; other devices stay."""
+    """Assign each process on a machine its own GPU; other devices are returned unchanged."""
     if launched_processes() == 1 or device.type != "cuda":
         return device
     own, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
     if device.index is not None:
-        raise UserError(f"--device {device} would be shared by all processes: use --device cuda.")
+        raise UserError(f"--device {device} cannot be shared by several processes: use --device cuda.")
     if own >= count:
         raise UserError(f"there are more processes than GPUs on this machine: use torchrun --nproc-per-node {count}.")
     return torch.device("cuda", own)
 
 
 def rank() -> int:
-    """The number of this process among those of the run; 0 alone."""
+    """The rank of this process in the run; 0 for a single process."""
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
 def world_size() -> int:
-    """How many processes train together; 1 alone."""
+    """Number of processes that train together; 1 for a single process."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 def is_first() -> bool:
-    """Whether this is the process that reads and writes the run's files, and talks."""
+    """Whether this is the process that reads and writes the run's files and prints messages."""
     return rank() == 0
 
 
 def from_first(make: Callable[[], T]) -> T:
-    """What `make` gives in the first process, for all. A UserError of the first is raised in all of them."""
+    """Call `make` in the first process and return its result in all. A UserError is raised in all of them."""
     if world_size() == 1:
         return make()
     message: list[Any] = [None, None]
@@ -135,7 +141,7 @@ def from_first(make: Callable[[], T]) -> T:
 
 
 def any_of(*flags: bool) -> tuple[bool, ...]:
-    """Which of the flags are set in any process. Clocks and signals differ between processes: so they decide alike."""
+    """Which flags are set in any process. Clocks and signals differ between processes, but all must decide the same."""
     if world_size() == 1:
         return flags
     votes = torch.tensor(flags, dtype=torch.int32)
@@ -147,7 +153,7 @@ def total(values: dict[str, Tensor]) -> dict[str, Tensor]:
     """Each number `()` summed over the processes, in float64."""
     if world_size() == 1:
         return values
-    device = next(iter(values.values())).device  # constants among them may be on the CPU
+    device = next(iter(values.values())).device  # constants may be on the CPU
     sums = torch.stack([value.to(device, torch.float64) for value in values.values()])
     distributed.all_reduce(sums)
     return dict(zip(values, sums, strict=True))
@@ -155,14 +161,14 @@ def total(values: dict[str, Tensor]) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of a batch that this process holds, and where they lie in the whole."""
+    """The rows of a batch that this process holds, and their position in the whole batch."""
 
     sizes: tuple[int, ...]  # rows in each process
     rank: int
 
     @property
     def total(self) -> int:
-        """Rows of the whole batch."""
+        """Number of rows in the whole batch."""
         return sum(self.sizes)
 
     @property
@@ -173,43 +179,74 @@ class Part:
 
     @property
     def share(self) -> float:
-        """The part of the whole batch that this process holds, between 0 and 1."""
+        """The fraction of the whole batch that this process holds, between 0 and 1."""
         return self.sizes[self.rank] / self.total
 
     def gather(self, rows: Tensor) -> Tensor:
-        """The rows `(B, …)` of the whole batch, in its order. Gradients find their way back to where rows came from."""
+        """The rows `(B, …)` of the whole batch, in order. Gradients flow back to the processes that hold the rows."""
         if len(self.sizes) == 1:
             return rows
         gathered: Tensor = _Gather.apply(rows, self)  # type: ignore[no-untyped-call]
         return gathered
 
+    def gather_all(self, *rows: Tensor) -> tuple[Tensor, ...]:
+        """Like `gather`, for several tensors `(B, …)` of the same rows, in one message and without gradients."""
+        if len(self.sizes) == 1:
+            return rows
+        flat = [each.detach().unsqueeze(-1).flatten(1).contiguous() for each in rows]
+        sent = [each.view(torch.uint8) for each in flat]
+        received = torch.split(_gathered(torch.cat(sent, 1), self), [each.shape[1] for each in sent], 1)
+        return tuple(
+            whole.contiguous().view(each.dtype).view(self.total, *each.shape[1:])
+            for whole, each in zip(received, rows, strict=True)
+        )
+
     def mean(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
         """Means `()` over the rows of each process → means over the whole batch."""
         if len(self.sizes) == 1:
             return values
-        # A process without rows has no mean: it would be 0/0.
+        # The mean of a process without rows would be 0/0.
         return total({k: v.detach() * self.share if self.share else torch.zeros_like(v) for k, v in values.items()})
 
 
 def split(count: int) -> Part:
-    """Share a batch out evenly. Nobody gets a single row, because batch-norm needs two: the last rather get none."""
+    """Split a batch evenly. Batch-norm needs two rows, so no process gets only one; the last ones may get none."""
     busy = max(1, min(world_size(), count // 2))
     sizes = [count * (i + 1) // busy - count * i // busy for i in range(busy)]
     return Part((*sizes, *[0] * (world_size() - busy)), rank())
 
 
+_steps: list[Part] = []  # the running step, if any
+
+
+@contextmanager
+def step_on(part: Part) -> Iterator[None]:
+    """Within a step, the positions of the batch's rows are known and `locate` needs no communication."""
+    _steps.append(part)
+    try:
+        yield
+    finally:
+        _steps.pop()
+
+
 def locate(count: int) -> Part:
-    """The place of `count` rows that this process holds among those of all; every process has to ask."""
+    """The position of this process's `count` rows among those of all processes. Every process must call it.
+
+    In a step, these are the rows of its batch.
+    """
     if world_size() == 1:
         return Part((count,), 0)
-    # On the CPU, also where training is on GPUs: so no GPU is waited for.
+    if _steps:
+        assert count == _steps[-1].sizes[_steps[-1].rank], "the rows of a step are those of its batch"
+        return _steps[-1]
+    # On the CPU even if training uses GPUs, to avoid waiting for a GPU.
     sizes = [torch.tensor(0) for _ in range(world_size())]
     distributed.all_gather(sizes, torch.tensor(count))
     return Part(tuple(map(int, sizes)), rank())
 
 
 def gather_rows(rows: Tensor) -> Tensor:
-    """The rows `(B, …)` that all processes hold, one after another, with gradient."""
+    """Concatenate the rows `(B, …)` of all processes, with gradients."""
     return locate(len(rows)).gather(rows)
 
 
@@ -217,12 +254,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, part: Part) -> Tensor:
         ctx.part = part
-        longest = max(part.sizes)  # all have to send the same number of rows
-        sent = rows.new_zeros(longest, *rows.shape[1:])
-        sent[: len(rows)] = rows
-        received = [torch.empty_like(sent) for _ in part.sizes]
-        distributed.all_gather(received, sent)
-        return torch.cat([each[:size] for each, size in zip(received, part.sizes, strict=True)])
+        return _gathered(rows, part)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
@@ -231,9 +263,18 @@ class _Gather(torch.autograd.Function):
         return whole[ctx.part.own], None
 
 
+def _gathered(rows: Tensor, part: Part) -> Tensor:
+    longest = max(part.sizes)  # all processes must send the same number of rows
+    sent = rows.new_zeros(longest, *rows.shape[1:])
+    sent[: len(rows)] = rows
+    received = [torch.empty_like(sent) for _ in part.sizes]
+    distributed.all_gather(received, sent)
+    return torch.cat([each[:size] for each, size in zip(received, part.sizes, strict=True)])
+
+
 @torch.no_grad()
 def equalise(module: nn.Module) -> None:
-    """Begin alike: all processes take the first one's weights and memory. On GPUs, batch-norm sees the whole batch."""
+    """Copy the first process's weights and state to all processes. On GPUs, batch-norm uses the whole batch."""
     if world_size() == 1:
         return
     if next(module.parameters()).is_cuda:
@@ -242,26 +283,63 @@ def equalise(module: nn.Module) -> None:
         distributed.broadcast(tensor, src=0)
 
 
-@torch.no_grad()
-def add_gradients(parameters: Sequence[nn.Parameter]) -> None:
-    """Give each parameter the sum of the gradients that all processes have for it.
+@contextmanager
+def adding_gradients(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Sum gradients over all processes during a backward pass that gives every parameter a gradient.
 
-    All of them at once and in the same order in every step. DistributedDataParallel would send some while others are
-    still computed, but changes its order after the first step: a run that goes on from a checkpoint would add up the
-    same numbers of three processes in another order, and end with other bytes.
+    Gradients are sent in buckets, the last parameters first, as soon as a bucket is complete, while others are still
+    being computed. Buckets and their order are the same in every step. DistributedDataParallel changes its order after
+    the first step: a resumed run would sum the gradients of three processes in a different order, and its results
+    would not be bit-equal.
     """
     if world_size() == 1:
+        yield
         return
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    distributed.all_reduce(flat)
-    for gradient, new in zip(gradients, torch.split(flat, [each.numel() for each in gradients]), strict=True):
-        gradient.copy_(new.view_as(gradient))
+    buckets = _buckets(parameters)
+    number: dict[Tensor, int] = {parameter: k for k, bucket in enumerate(buckets) for parameter in bucket}
+    waiting = [len(bucket) for bucket in buckets]
+    sent: list[tuple[Tensor, Any]] = []
+
+    def arrived(parameter: Tensor) -> None:
+        waiting[number[parameter]] -= 1
+        while len(sent) < len(buckets) and not waiting[len(sent)]:
+            sent.append(_send(buckets[len(sent)]))
+
+    learning = [each for each in parameters if each.requires_grad]
+    hooks = [each.register_post_accumulate_grad_hook(arrived) for each in learning]  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+    sent += [_send(bucket) for bucket in buckets[len(sent) :]]
+    for bucket, (flat, work) in zip(buckets, sent, strict=True):
+        work.wait()
+        for parameter, new in zip(bucket, torch.split(flat, [each.numel() for each in bucket]), strict=True):
+            assert parameter.grad is not None
+            parameter.grad.copy_(new.view_as(parameter))
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Groups of at least BUCKET parameter values, the last group first, as gradients are computed from the end."""
+    buckets: list[list[nn.Parameter]] = [[]]
+    for parameter in reversed(parameters):
+        if sum(each.numel() for each in buckets[-1]) >= BUCKET:
+            buckets.append([])
+        buckets[-1].insert(0, parameter)
+    return buckets
+
+
+@torch.no_grad()
+def _send(bucket: list[nn.Parameter]) -> tuple[Tensor, Any]:
+    """Start to sum the gradients of a bucket. They use a separate group, because other messages may come in between."""
+    flat = torch.cat([each.grad.flatten() for each in bucket if each.grad is not None])
+    return flat, distributed.all_reduce(flat, group=_gradient_groups[-1], async_op=True)
 
 
 @torch.no_grad()
 def average_statistics(module: nn.Module, share: float) -> None:
-    """Batch-norm on CPUs sees the rows of its process alone: give all the mean of what they have seen of the data."""
+    """Average batch-norm statistics over processes: on CPUs, each process only sees its own rows."""
     if world_size() == 1:
         return
     local = [m for m in module.modules() if isinstance(m, _BatchNorm) and not isinstance(m, nn.SyncBatchNorm)]

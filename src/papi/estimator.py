@@ -1,4 +1,4 @@
-"""PaPi as a scikit-learn classifier: the engine of the command line, fed with arrays."""
+"""PaPi as a scikit-learn classifier, with the same training engine as the command line."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -38,37 +38,74 @@ from papi.training.engine import EpochEnded
 
 
 class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier for samples with several possible labels each, of which one is true.
+    """A classifier for samples with several candidate labels each, one of which is true.
 
     Parameters
     ----------
-    method : a name that `papi methods` lists, or `package.module:Class`
-    network : small, resnet18 … for images, mlp for features; `package.module:factory`, or a factory itself: a function
-        that takes the shape of a sample and returns a module from batches to features `(B, D)`; or such a module, of
-        which every fit trains a copy; timm:NAME, hf:NAME or another pretrained encoder: a head learns from its features
-        of photos (paths, pictures of Pillow, uint8 arrays of any size); None takes the preset's
-    epochs, batch_size, learning_rate : None takes the preset's
-    preset : quick or paper
-    options : settings of the method, as `papi methods NAME` lists them: `{"temperature": 0.5}`
-    classes : names of the columns of a candidate matrix, or all labels there are; None takes the names of a table's
-        columns, or those that occur in y
-    separator : what stands between the labels of a sample if y holds texts: `"|"` for `rose|tulip`
-    holdout : share of the samples to judge every epoch by instead of training on them; None takes what `select` needs
-    select : the epoch whose model is kept: last, covering-rate or approximated-accuracy
-    calibrate : fit a temperature on candidate sets, so that probabilities are neither too high nor too low
-    device : cpu, cuda, cuda:1 …; auto takes a GPU if there is one
-    threads : CPU threads; None leaves torch as it is
-    random_state : the same number gives the same model
-    warm_start : let `fit` go on from the weights of the last one
-    verbose : 1 prints a line each epoch
+    method : str, default="papi"
+        Name of a method (see `papi methods`), or `package.module:Class`.
+    network : str, callable, torch.nn.Module or None, default=None
+        Name of a network: small, resnet18 … for images, mlp for features; `package.module:factory`; a function that
+        takes the shape of a sample and returns a module from batches to features `(B, D)`; or such a module, which is
+        copied by every fit. With a pretrained encoder (timm:NAME, hf:NAME or torchvision:NAME), a head is trained on
+        its embeddings of photos (paths, Pillow images, or uint8 arrays of any size). None uses the network of the
+        preset.
+    epochs : int or None, default=None
+        Number of training epochs. None uses the value of the preset.
+    batch_size : int or None, default=None
+        Number of samples per step. None uses the value of the preset.
+    learning_rate : float or None, default=None
+        Peak learning rate. None uses the value of the preset.
+    preset : {"quick", "paper"}, default="quick"
+        Source of the default settings.
+    options : mapping or None, default=None
+        Settings of the method, as listed by `papi methods NAME`: `{"temperature": 0.5}`.
+    classes : sequence or None, default=None
+        Names of the columns of a candidate matrix, or all labels. None uses the column names of a table, or the labels
+        that occur in y.
+    separator : str or None, default=None
+        Separator of the labels if y contains strings: `"|"` for `rose|tulip`.
+    holdout : float or None, default=None
+        Fraction of the samples to hold out as a validation set. None holds samples out only if `select` needs them.
+    select : {"last", "covering-rate", "approximated-accuracy"}, default="last"
+        Which epoch's model to keep: the last one, or the best one by a criterion on the validation set.
+    calibrate : bool, default=False
+        Fit a temperature on candidate labels, so that probabilities match accuracy.
+    device : str, default="auto"
+        Device to train on: cpu, cuda, cuda:1 …; auto uses a GPU if there is one.
+    threads : int or None, default=None
+        Number of CPU threads. None keeps the setting of torch.
+    random_state : int, RandomState or None, default=0
+        Random seed: the same number gives the same model.
+    warm_start : bool, default=False
+        Start `fit` from the weights of the previous call.
+    verbose : int, default=0
+        1 prints a line per epoch.
 
     Attributes
     ----------
-    classes_ : (K,) the labels, in the order of all columns below
-    labels_ : (n,) the resolved label of each training sample
-    confidence_ : (n, K) how sure that is: rows sum to one, zero outside the candidates unless sets are doubted
-    history_ : measurements of each epoch, a dict each
-    n_features_in_ : values in a sample
+    classes_ : ndarray of shape (K,)
+        The labels, in the order of all columns below.
+    labels_ : ndarray of shape (n,)
+        The resolved label of each training sample.
+    confidence_ : ndarray of shape (n, K)
+        The confidence in each label. Rows sum to one. Labels outside the candidates have zero confidence, unless the
+        method allows for missing true labels.
+    history_ : list of dict
+        The metrics of each epoch.
+    n_features_in_ : int
+        Number of values in a sample.
+
+    Examples
+    --------
+    >>> from papi import PartialLabelClassifier
+    >>> X = [[0.0], [0.1], [0.2], [0.9], [1.0], [1.1]]
+    >>> y = [{"low"}, {"low", "high"}, {"low"}, {"high"}, {"low", "high"}, {"high"}]
+    >>> classifier = PartialLabelClassifier(epochs=50).fit(X, y)
+    >>> classifier.predict([[0.05], [1.05]]).tolist()
+    ['low', 'high']
+    >>> classifier.confidence_.shape
+    (6, 2)
     """
 
     def __init__(
@@ -111,12 +148,23 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, **unknown: Any) -> "PartialLabelClassifier":
-        """Train on images `(n, H, W)`, `(n, H, W, C)`, `(n, C, H, W)`, or features `(n, d)`, and their candidates.
+        """Train on samples and their candidate labels.
 
-        Pixels are uint8, or numbers from 0 to 1. `y` is an `(n, K)` 0/1 array, dense or sparse, a sequence of sets
-        of labels, texts to split at the `separator`, or one label a sample. The names of a table's columns are the
-        classes; with a column `candidates`, `excluded` or `annotator`, it is read as `papi.read_candidates` does, whose
-        answer is taken, too. Tables are those of pandas, polars and pyarrow.
+        Parameters
+        ----------
+        X : array-like
+            Images `(n, H, W)`, `(n, H, W, C)` or `(n, C, H, W)`, or features `(n, d)`. Pixels are uint8, or floats from
+            0 to 1.
+        y : array-like, sequence or table
+            Candidate labels: a dense or sparse 0/1 array `(n, K)`, a sequence of sets of labels, strings to split at
+            the `separator`, one label per sample, a pandas, polars or pyarrow table, or the result of
+            `papi.read_candidates`. The column names of a table are the classes; a table with a column `candidates`,
+            `excluded` or `annotator` is read by `papi.read_candidates`.
+
+        Returns
+        -------
+        PartialLabelClassifier
+            The fitted classifier.
         """
         _refuse_arguments(unknown)
         with _own_words():
@@ -137,20 +185,20 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         return self._follow(fit(dataset, targets.candidates, settings, parent=parent, network=own), targets)
 
     def _fit_photos(self, X: Any, y: Any) -> "PartialLabelClassifier":
-        """Train a head on what a frozen encoder says about photos: paths, pictures of Pillow, or arrays."""
+        """Train a head on the embeddings of photos by a frozen encoder."""
         if self.warm_start:
-            raise ValueError("warm_start is not possible with a pretrained encoder: its head is trained in seconds.")
+            raise ValueError("warm_start is not supported with a pretrained encoder: set warm_start=False.")
         targets = read_targets(split_texts(y, self.separator), self.classes)
         sources = sources_of(X)
         _require_equal_lengths(len(sources), len(targets.candidates))
         config = with_tuning(self._config())
         encoder = find_encoder(config)
-        assert encoder is not None, "the network is a pretrained one"
+        assert encoder is not None, "the network is a pretrained encoder"
         how = encoder.preparation
         names, numbers = tuple(map(str, targets.classes.tolist())), np.arange(len(sources))
         dataset = Dataset("y", names, numbers, how.mean, how.std, labels=targets.labels, candidates=targets.candidates)
         seen = seen_by(encoder, replace(dataset, photos=Photos(sources, how)), config)
-        assert seen is not None, "nobody can stop it"
+        assert seen is not None, "it cannot be interrupted"
         self.n_features_in_ = int(np.prod(how.shape))
         settings = settings_for(config, seen)
         return self._follow(fit(seen, targets.candidates, settings, encoder=encoder), targets)
@@ -166,35 +214,35 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         return self
 
     def _keep(self, finished: Finished, targets: Targets) -> None:
-        """What the training gave, as attributes."""
+        """Set the attributes of the fitted classifier."""
         trained = finished.trained
-        assert trained is not None, "nothing was on disk that could have been finished before"
+        assert trained is not None, "without a folder, every fit trains"
         network = trained.method.result
         self._model = Model(network, trained.card, next(network.parameters()).device, trained.encoder)
         self.classes_ = targets.classes
-        self.confidence_ = trained.arrays.confidence
+        self.confidence_ = np.asarray(trained.arrays.confidence)
         self.labels_ = self.classes_[np.where(targets.candidates, self.confidence_, -1).argmax(1)]
         self.picked_epoch_ = finished.summary.picked_epoch
         self.temperature_ = trained.card.temperature
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest label of each sample, `(n,)`."""
+        """Return the most likely label of each sample, `(n,)`."""
         probabilities = self.predict_proba(X)
         answers: np.ndarray = self.classes_[probabilities.argmax(1)]
         return answers
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, `(n, K)`."""
+        """Return the probability of each class, `(n, K)`."""
         check_is_fitted(self)
         return self._model.predict_proba(self._known_samples(X))
 
     def transform(self, X: Any) -> np.ndarray:
-        """Unit vectors `(n, d)` in which samples of a class lie close together."""
+        """Return embeddings of the samples: unit vectors `(n, d)` that are close together for samples of one class."""
         check_is_fitted(self)
         return self._model.embed(self._known_samples(X))
 
     def score(self, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> float:
-        """Accuracy, where `y` has one label a sample; covering rate, where it has candidate sets."""
+        """Return the accuracy if `y` has one label per sample, or the covering rate if it has candidate sets."""
         predicted, y = self.predict(X), split_texts(y, self.separator)
         if is_single(y):
             hits = predicted == np.asarray(y).ravel()
@@ -214,7 +262,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled lies on the CPU: the machine that reads it may have no GPU."""
+        """Move the model to the CPU, because the machine that unpickles it may have no GPU."""
         state: dict[str, Any] = dict(super().__getstate__())
         if "_model" in state:
             model = self._model
@@ -227,7 +275,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         return self._model.network.projection
 
     def _require_numbers(self) -> None:
-        """Stop at a parameter of the wrong type: what it may be, the settings check."""
+        """Raise TypeError for a parameter of the wrong type; the settings check the values."""
         whole, number = (int, np.integer), (int, float, np.integer, np.floating)
         kinds = {"epochs": whole, "batch_size": whole, "threads": whole, "learning_rate": number, "holdout": number}
         for name, kind in kinds.items():
@@ -258,35 +306,35 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         )
 
     def _known_samples(self, X: Any) -> Any:
-        """Samples of the shape that `fit` has seen; photos as they are."""
+        """Check that samples have the shape of the training samples; photos are not changed."""
         if self._model.preparation is not None:
             return X
         samples = self._samples(X, fitting=False)
         shape = self._model.card.shape
         if samples.shape[1:] != shape:
-            raise ValueError(f"X[0] has shape {samples.shape[1:]}: this classifier takes {shape}.")
+            raise ValueError(f"X[0] has shape {samples.shape[1:]}, but this classifier was fitted with {shape}.")
         return samples
 
     def _samples(self, X: Any, fitting: bool) -> np.ndarray:
-        """Images `(n, C, H, W) uint8` or features `(n, d) float32`."""
+        """Return images `(n, C, H, W) uint8` or features `(n, d) float32`."""
         array = X if hasattr(X, "shape") else np.asarray(X)
         if len(array.shape) > 2:
             images = _images(np.asarray(array))
             if fitting:
                 self.n_features_in_ = int(np.prod(images.shape[1:]))
-                if hasattr(self, "feature_names_in_"):  # of features that an earlier fit was given
+                if hasattr(self, "feature_names_in_"):  # from an earlier fit on features
                     del self.feature_names_in_
             return images
         features = validate_data(
             self, X, reset=fitting, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2 if fitting else 1
         )
         with np.errstate(over="ignore"):
-            single: np.ndarray = features.astype(np.float32)  # what the network computes with
+            single: np.ndarray = features.astype(np.float32)  # the precision of the network
         if not np.isfinite(single).all():
             row, column = (int(each[0]) for each in np.nonzero(~np.isfinite(single)))
             raise ValueError(
                 f"X contains NaN, infinity or a number too large for float32: X[{row}] has {features[row, column]} in "
-                f"column {column}. Fill it in, or take the sample out."
+                f"column {column}; correct it, or remove the sample."
             )
         return single
 
@@ -305,11 +353,11 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             return None
         if self._model.card.shape != samples.shape[1:]:
             raise ValueError(
-                f"X[0] has shape {samples.shape[1:]} and the model to go on from takes {self._model.card.shape}: "
-                "set warm_start=False to begin anew."
+                f"X[0] has shape {samples.shape[1:]}, but the previous model was fitted with {self._model.card.shape}: "
+                "set warm_start=False to start again."
             )
         if self.classes_.tolist() != targets.classes.tolist():
-            raise ValueError("y has other classes than the model to go on from: name all of them in `classes`.")
+            raise ValueError("y has other classes than the previous model: list all of them in `classes`.")
         return self._model
 
     def _tell(self, row: EpochRow) -> None:
@@ -318,13 +366,13 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             print(f"epoch {row.epoch + 1}: loss {row.loss:.4f}{covering}, {row.seconds:.1f} s")
 
 
-# What messages of the settings call an option, and what it is called here.
+# Names of options in messages about settings, and the names of the parameters here.
 _PARAMETERS = {"--data.holdout": "holdout", "--optim.lr": "learning_rate", "--batch-size": "batch_size"}
 
 
 @contextmanager
 def _own_words() -> Iterator[None]:
-    """Around what may refuse a setting in the words of the command line: it has other names here."""
+    """Replace the names of command-line options in errors by the names of the parameters."""
     try:
         yield
     except UserError as error:
@@ -336,37 +384,39 @@ def _own_words() -> Iterator[None]:
 
 
 def _images(array: np.ndarray) -> np.ndarray:
-    """Pixels as `(n, C, H, W) uint8`, in memory of their own that torch may write to."""
+    """Return pixels as `(n, C, H, W) uint8` in writable memory."""
     if array.ndim > 4 or array.dtype.kind not in "biuf":
-        raise ValueError(f"X[0] has shape {array.shape[1:]} and type {array.dtype}: give images or rows of numbers.")
+        raise ValueError(
+            f"X[0] must be an image or a row of numbers; got shape {array.shape[1:]} and type {array.dtype}."
+        )
     if array.dtype != np.uint8:
         highest = 1 if array.dtype.kind in "bf" else 255
-        fits = ((array >= 0) & (array <= highest)).reshape(len(array), -1)  # NaN fits nowhere
+        fits = ((array >= 0) & (array <= highest)).reshape(len(array), -1)  # also rejects NaN
         if not fits.all():
             row = int(np.flatnonzero(~fits.all(1))[0])
             value = array[row].ravel()[np.flatnonzero(~fits[row])[0]]
             raise ValueError(
-                f"X[{row}] has a pixel of {value}: pixels are uint8, whole numbers up to 255, or floats from 0 to 1."
+                f"X[{row}] has a pixel of {value}: pixels must be uint8, whole numbers to 255, or floats from 0 to 1."
             )
         array = np.rint(array * (255 / highest)).astype(np.uint8)
     images = as_image_array(array, "the images of X")
     if min(images.shape) == 0:
-        raise ValueError(f"X has shape {array.shape}: there are 0 pixels in it.")
+        raise ValueError(f"X has 0 pixels: its shape is {array.shape}.")
     return images if images.flags.writeable else images.copy()
 
 
 def _refuse_arguments(given: Mapping[str, object]) -> None:
-    """Stop at arguments that `fit` does not have. scikit-learn must not find `sample_weight` in its signature."""
+    """Reject unsupported arguments of `fit`. scikit-learn must not find `sample_weight` in its signature."""
     if "sample_weight" in given:
         raise TypeError(
-            "fit takes no sample_weight, because not every method can weigh samples: repeat those that count more "
-            "(numpy.repeat), or leave out those that count less."
+            "fit does not support sample_weight, because not every method can weight samples: repeat important samples "
+            "with numpy.repeat, or remove unimportant ones."
         )
     if given:
-        raise TypeError(f"fit got an unexpected argument {next(iter(given))!r}: it takes X and y.")
+        raise TypeError(f"fit got an unexpected argument {next(iter(given))!r}: pass only X and y.")
 
 
 def _require_equal_lengths(samples: int, targets: int) -> None:
     if samples != targets:
         first = f"X[{targets}] has no label" if samples > targets else f"y[{samples}] has no sample"
-        raise ValueError(f"X has {samples} samples and y has {targets}: {first}.")
+        raise ValueError(f"X has {samples} samples, but y has {targets}: {first}.")

@@ -1,4 +1,4 @@
-"""A trained network for use: load a run, then predict or embed."""
+"""Inference: load a trained model, then predict or embed."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -21,17 +21,34 @@ from papi.data.views.images import NormaliseImages
 from papi.errors import UserError
 from papi.networks import Factory, Network, Output
 from papi.networks.preparation import Preparation
+from papi.networks.pretrained import Root
 from papi.runs.model import ModelCard, StoredModel, read_model
 from papi.training.evaluation import Evaluation, evaluate
 
-MOST_ROWS = 256  # images that are decoded and answered at a time; of large ones, fewer
+MOST_ROWS = 256  # largest batch; large images use smaller batches
 
 
 class Model:
-    """A trained classifier, for images or for rows of features `(N, d)`.
+    """A trained classifier, for images or for rows of features. `papi.load` returns one.
 
-    Images are paths, folders, pictures of Pillow, `uint8` arrays `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)` of any
-    size, or a list of these. They are prepared as in training.
+    All methods take the same kinds of input:
+
+    - images: paths, folders, Pillow images, `uint8` arrays `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)` of any size,
+      or a list of these. They are preprocessed as in training.
+    - features: an array `(N, d)`, for a model that was trained on features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import papi
+    >>> images = np.zeros((2, 8, 8), np.uint8)
+    >>> model = papi.load("runs/digits")
+    >>> len(model.predict(images))
+    2
+    >>> model.predict_proba(images).shape
+    (2, 10)
+    >>> bool(np.allclose(np.linalg.norm(model.embed(images), axis=1), 1))
+    True
     """
 
     def __init__(
@@ -41,45 +58,46 @@ class Model:
         self.card = card
         self.device = device
         self.encoder = None if encoder is None else encoder.to(device).eval()
+        self._root = Root()
         self._normalise = normaliser(card.shape, card.mean, card.std, device)
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The classes, in the order of `predict_proba`'s columns."""
+        """The class names, in the order of the columns of `predict_proba`."""
         return self.card.class_names
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one sample as `probabilities` takes it: C, H, W of a prepared image, or the number of features."""
+        """Shape of one input of `probabilities`: C, H, W of a preprocessed image, or the number of features."""
         return self.card.input_shape
 
     @property
     def preparation(self) -> Preparation | None:
-        """How photos are prepared; None for features, and for images that are squares already."""
+        """Preprocessing of photos; None for features and for images of a fixed size."""
         return self.card.preparation
 
     def predict(self, images: Any) -> np.ndarray:
-        """The name of the likeliest class of each image, `(N,)`."""
+        """Return the name of the most likely class of each image, `(N,)`."""
         names: np.ndarray = np.array(self.class_names)[self.predict_proba(images).argmax(1)]
         return names
 
     def predict_proba(self, images: Any) -> np.ndarray:
-        """Probability of each class, `(N, K)`, in the order of `class_names`."""
+        """Return the probability of each class, `(N, K)`, in the order of `class_names`."""
         return _finite(self._evaluated(images).calibrated(self.card.temperature).numpy())
 
     def embed(self, images: Any) -> np.ndarray:
-        """Unit vectors `(N, d)` in which images of a class lie close together."""
+        """Return embeddings: unit vectors `(N, d)` that are close together for images of one class."""
         return self._evaluated(images).embedding.numpy()
 
     def prepare(self, images: Any) -> np.ndarray:
-        """Images as the network sees them, `(N, C, H, W) uint8`: what exported models take."""
+        """Return preprocessed images `(N, C, H, W) uint8`, the input of exported models."""
         if len(self.shape) == 1:
-            raise UserError(f"this model takes {self.shape[0]} features: there is no image to prepare.")
+            raise UserError(f"this model needs {self.shape[0]} features, not images: use them without `prepare`.")
         return np.concatenate(list(in_lanes(self._batches(images))))
 
     @torch.inference_mode()
     def probabilities(self, samples: np.ndarray) -> np.ndarray:
-        """`predict_proba` of one batch that already has the model's own shape and type: nothing is checked."""
+        """Compute `predict_proba` for one batch with the model's own shape and type, without checks."""
         batch = self._encoded(torch.from_numpy(samples).to(self.device))
         output: Output = self.network(self._normalise(batch))
         return _finite((output.logits.float() / self.card.temperature).softmax(1).cpu().numpy())
@@ -97,11 +115,11 @@ class Model:
         return evaluate(self.network, encoded, self._normalise)
 
     def _encoded(self, batch: Tensor) -> Tensor:
-        """What the network takes: features, if a frozen encoder comes first; else the batch itself."""
+        """Return the input of the network: embeddings if there is a frozen encoder, otherwise the batch itself."""
         if self.encoder is None or self.preparation is None:
             return batch
         normalise = NormaliseImages(self.preparation.mean, self.preparation.std, self.device)
-        features: Tensor = self.encoder(normalise(batch))
+        features: Tensor = self._root(self.encoder(normalise(batch)))
         return features.float()
 
     def _features(self, rows: Any) -> Tensor:
@@ -111,13 +129,13 @@ class Model:
 
     def _require_shape(self, array: np.ndarray, axes: str) -> None:
         if array.shape[1:] != self.shape:
-            raise UserError(f"the samples are {array.shape[1:]} ({axes}): this model takes {self.shape}.")
+            raise UserError(f"the samples have shape {array.shape[1:]} ({axes}), but this model needs {self.shape}.")
 
     def _batches(self, images: Any) -> Iterator[Callable[[], np.ndarray]]:
-        """Calls that give batches `(B, C, H, W) uint8`; each decodes its images when it is called."""
+        """Yield functions that return batches `(B, C, H, W) uint8`; each decodes its images when it is called."""
         ready = self._as_they_are(images)
         if ready is not None and self.encoder is None:
-            yield lambda: ready  # evaluation takes it in parts
+            yield lambda: ready  # evaluation splits it into batches
             return
         size = rows_at_once(math.prod(self.shape), MOST_ROWS)
         if ready is not None:
@@ -131,7 +149,7 @@ class Model:
         return np.stack([self._decoded(source) for source in sources])
 
     def _as_they_are(self, images: Any) -> np.ndarray | None:
-        """An array that already has the shape that the network takes."""
+        """Return an array that already has the network's input shape; None for other images."""
         if not isinstance(images, np.ndarray) or images.ndim not in (3, 4) or images.dtype.kind not in "biuf":
             return None
         if images.ndim == 3 and images.shape[2] == 3 and self.shape != (1, *images.shape[1:]):
@@ -142,7 +160,7 @@ class Model:
         return np.require(array, requirements=("C", "W"))
 
     def _decoded(self, source: Source) -> np.ndarray:
-        """One image as in training."""
+        """Decode one image as in training."""
         channels, height, width = self.shape
         try:
             if self.preparation is not None:
@@ -150,30 +168,55 @@ class Model:
             return decode(source, Target(height, width, 3 if channels == 3 else 1))
         except ImageError as error:
             name = str(source) if isinstance(source, Path) else "an image"
-            raise UserError(f"{name} {error}: leave it out.") from error
+            raise UserError(f"{name} {error}: remove it.") from error
 
 
 def _then(answer: Callable[[np.ndarray], Evaluation], read: Callable[[], np.ndarray]) -> Evaluation:
-    """Read a batch and answer, in one thread."""
+    """Read a batch and evaluate it, in one thread."""
     return answer(read())
 
 
 def _finite(probabilities: np.ndarray) -> np.ndarray:
-    """The same. Numbers that are too large for the network give none."""
+    """Raise `UserError` if probabilities are not finite, which happens for very large inputs."""
     if not np.isfinite(probabilities).all():
         raise UserError(
-            "the probabilities of some samples are not finite: the samples, or the weights of the model, hold numbers "
-            "that are too large or none at all. Check the samples, or train the model again."
+            "the probabilities of some samples are not finite, because the samples or the weights of the model are too "
+            "large or not numbers: check the samples, or train the model again."
         )
     return probabilities
 
 
 def load(run: str | Path, device: str = "cpu", network: str | Factory | nn.Module | None = None) -> Model:
-    """The model of a run folder, or of a `model.safetensors` file alone.
+    """Load the model of a run.
 
-    A model whose network is not PaPi's own needs its code: name it as `network`, by `package.module:factory` or as the
-    factory itself. A file that names code does not get it imported, and one that names an encoder of a library does
-    not get its weights fetched.
+    Parameters
+    ----------
+    run
+        Folder of a finished run, or a `model.safetensors` file.
+    device
+        Device of the model: cpu, cuda, cuda:1 …
+    network
+        Code of a network that is not built in: `package.module:factory`, or the factory itself. For security, loading
+        never imports code, or downloads weights of an encoder, only because a file names them.
+
+    Returns
+    -------
+    Model
+        The trained classifier.
+
+    Raises
+    ------
+    UserError
+        There is no model, or it cannot be read.
+
+    Examples
+    --------
+    After `papi train --data digits --out runs/digits`:
+
+    >>> import papi
+    >>> model = papi.load("runs/digits")
+    >>> model.class_names[:3]
+    ('0', '1', '2')
     """
     stored: StoredModel = read_model(run, network=network)
     return Model(stored.network, stored.card, torch.device(device), stored.encoder)

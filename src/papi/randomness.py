@@ -1,6 +1,6 @@
-"""Every random number of a run. A draw depends only on (seed, stream, epoch, step), never on what was drawn before.
+"""Random numbers of a run. A draw depends only on (seed, stream, epoch, step), not on earlier draws.
 
-So there is no generator state to save: a run that continues after a kill draws what it would have drawn anyway.
+There is no generator state to save: a run that resumes after a kill draws the same numbers as an uninterrupted one.
 """
 
 import hashlib
@@ -14,16 +14,16 @@ Size = int | tuple[int, ...]
 
 
 def draws(seed: int, stream: str, epoch: int = 0, step: int = 0) -> np.random.Generator:
-    """The generator for one purpose (`stream`) at one place of the run."""
+    """The generator for one purpose (`stream`) at one epoch and step of the run."""
     name = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little")
-    # Philox counts up in the low words; epoch and step in the high words keep all places apart.
+    # Philox counts up in the low words; epoch and step in the high words keep the sequences distinct.
     return np.random.Generator(np.random.Philox(key=[seed, name], counter=[0, 0, step, epoch]))
 
 
 class Draws(Protocol):
-    """What views need of a generator: arrays with a row for each sample of a batch.
+    """The generator methods that views use. They return arrays with one row per sample of a batch.
 
-    `np.random.Generator` fulfils it. The first number of a size counts the rows.
+    `np.random.Generator` implements it. The first number of a size is the number of rows.
     """
 
     def random(self, size: Size, /) -> NDArray[np.float64]:
@@ -72,12 +72,12 @@ class _RowDraws:
 
 
 def draws_by_row(generators: Sequence[np.random.Generator]) -> Draws:
-    """Draws whose row i comes from generator i alone, so that it does not depend on what else is in a batch."""
+    """Draws whose row i comes only from generator i, so that it does not depend on the other samples of a batch."""
     return _ManyDraws(generators)
 
 
 class _ManyDraws:
-    """Asks each generator for its row."""
+    """Draws each row from its own generator."""
 
     def __init__(self, generators: Sequence[np.random.Generator]) -> None:
         self.generators = generators
@@ -102,11 +102,11 @@ class _ManyDraws:
 
 def seed_torch(seed: int, stream: str, epoch: int = 0, step: int = 0) -> None:
     """Seed torch's global generator (weight initialisation, dropout) from the same source."""
-    import torch  # here, so that what reads data without training starts quickly
+    import torch  # imported here so that commands that do not train start quickly
 
     number = int(draws(seed, stream, epoch, step).integers(2**63))
-    # Not `torch.manual_seed`: it notes a call for later, with its stack, for every kind of device that is not in use,
-    # which takes more than a millisecond a step.
+    # Not `torch.manual_seed`: it records a deferred call with its stack for every kind of device that is not in use,
+    # which takes more than a millisecond per step.
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(number)

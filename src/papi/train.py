@@ -1,4 +1,4 @@
-"""Where everything meets: from a config to a trained model in a run folder."""
+"""Trains a run: from a config to a trained model in a run folder."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,7 +31,9 @@ from papi.runs.record import begin, changed_versions, record_of, sets_of
 from papi.runs.samples import trained_on
 from papi.runs.schema import EpochRow, Record, Summary
 from papi.setup.data import candidate_sets, load_dataset, require_apart
+from papi.setup.default_encoder import with_network
 from papi.setup.encoder import card_of_encoder, encoder_of, find_encoder, seen_by, with_tuning
+from papi.setup.recorded import with_recorded
 from papi.setup.run import Run, prepare
 from papi.setup.run import Trained as Trained
 from papi.setup.settings import complete
@@ -45,26 +47,26 @@ from papi.training.memory import large_image_notes
 from papi.training.optim import build_optimizer, learning_rate
 from papi.training.selection import Pick, has_stopped_rising
 
-EPOCHS_SHARE = 0.25  # of a parent's epochs: its weights are a good start
-RATE_SHARE = 0.1  # of a parent's learning rate: a full one would first undo what was learned
+EPOCHS_SHARE = 0.25  # fraction of the parent's epochs: its weights are a good start
+RATE_SHARE = 0.1  # fraction of the parent's learning rate: the full rate would destroy what was learned
 
 
 @dataclass(frozen=True)
 class Started:
-    """Data and network are ready; training begins or goes on."""
+    """Data and network are ready; training starts or resumes."""
 
     settings: Settings
     dataset: Dataset
     statistics: dict[str, float]  # of the candidate sets
     parameters: int
-    passes: Passes  # through the encoder in a step
+    passes: Passes  # through the encoder per step
     device: str
     threads: int
     processes: int
-    epoch: int  # where training begins: at zero, or where an earlier part ended
+    epoch: int  # where training starts: at zero, or where it was interrupted
     step: int
-    steps: int  # in an epoch
-    problems: tuple[str, ...]  # what a person should know: of the data, and files that had to be passed over
+    steps: int  # per epoch
+    problems: tuple[str, ...]  # notes about the data and damaged files
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Finished:
 
     @property
     def already(self) -> bool:
-        """Whether it was complete before, so that nothing was trained."""
+        """Whether the run was already complete, so that nothing was trained."""
         return self.trained is None
 
 
@@ -111,24 +113,54 @@ def train(
     *,
     finish_now: bool = False,
 ) -> Iterator[Event]:
-    """Read the data a config names, make candidate sets, and fit in the folder `path`.
+    """Load the data of a config, create candidate sets, and train in the folder `path`, as `papi train` does.
 
-    With `finish_now` nothing is trained: a run that was stopped ends where it is.
+    This is a generator: training advances when you request the next event. Under `torchrun`, all processes call it
+    together, and only the first one accesses the folder.
 
-    `progress` hears of what takes its time before training: decoding images, training an annotator. Under `torchrun`
-    all processes do this together; the first alone touches the folder.
+    Parameters
+    ----------
+    config
+        The options of `papi train`.
+    path
+        The folder of the run. An interrupted run in it continues.
+    stop_requested
+        Called after each step; True stops the run with a checkpoint.
+    progress
+        Called during slow preparation: decoding images, training an annotator.
+    finish_now
+        Do not train: finish an interrupted run at its last checkpoint.
+
+    Yields
+    ------
+    Event
+        `Started`, then `Stepped`, `EpochEnded` and `Saved` repeatedly, and at the end `Finished` or `Stopped`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from papi.config import RunConfig
+    >>> from papi.train import Finished, train
+    >>> config = RunConfig(data="digits", limit=200, epochs=1, threads=1)
+    >>> for event in train(config, Path("runs/short")):
+    ...     if isinstance(event, Finished):
+    ...         print(event.summary.epochs)
+    1
     """
     require_system()
     require_apart(config, path)
     folder = RunFolder(path)
     if finish_now and not is_stopped(path) and not folder.summary_file.exists():
-        raise UserError(f"{path} holds no run that was stopped: leave out --finish-now to train.")
+        raise UserError(f"{path} does not contain an interrupted run: leave out --finish-now to train.")
     with distributed.joined(find_device(config.device)), _owned(folder):
-        _set_threads(config.threads, folder)  # an annotator's answers depend on it, too
-        config = with_tuning(config)
+        _set_threads(config.threads, folder)  # the annotator's predictions depend on it, too
+        config, notes = with_network(config, folder)
+        asked = with_tuning(config)
+        config = with_recorded(asked, folder)
         encoder = find_encoder(config)
         preparation = None if encoder is None else encoder.preparation
         images = load_dataset(config, progress=progress, preparation=preparation).limited(config.limit)
+        images = replace(images, notes=(*notes, *images.notes))
         dataset = seen_by(encoder, images, config, stop_requested, progress)
         if dataset is None:
             yield Stopped(0, 0)
@@ -140,7 +172,7 @@ def train(
             return
         start = None
         if encoder is not None and config.tune == "all":
-            found = _head_first(dataset, candidates, config, encoder, stop_requested, progress)
+            found = _head_first(dataset, candidates, asked, encoder, stop_requested, progress)
             if found is None:
                 yield Stopped(0, 0)
                 return
@@ -158,16 +190,16 @@ def _head_first(
     stop_requested: StopRequested,
     progress: PreparationProgress,
 ) -> tuple[Dataset, HeadStart] | None:
-    """Train a head while the encoder is frozen: what it believes about the photos, and its classifier for features as
-    the encoder gives them. None if that was stopped.
+    """Train a head on the frozen encoder. Returns the photos with its confidence, and its classifier for unnormalised
+    features. None if interrupted.
 
-    A run that goes on does this again, which takes seconds: photos are embedded once.
+    A resumed run repeats this, which takes seconds, because the embeddings are cached.
     """
     frozen = replace(
         config, tune="head", head="linear", epochs=None, batch_size=None, drop_last=None, optim=OptimConfig(),
         select="last", stop_when="never", data_holdout=None, data_views=0, calibrate=False, compile=False,
     )  # fmt: skip
-    seen = seen_by(encoder, photos, frozen, stop_requested, progress)
+    seen = seen_by(encoder, photos, frozen, stop_requested, progress, roots=False)  # a root's slope is infinite at zero
     if seen is None:
         return None
     settings = replace(settings_for(frozen, seen), candidates=settings_for(config, photos).candidates)
@@ -195,16 +227,16 @@ def fit(
     network: Factory | nn.Module | None = None,
     encoder: Pretrained | None = None,
 ) -> Iterator[Event]:
-    """Train on samples and candidate sets `(N, K) bool`. In a folder everything is kept, and a run can be continued.
+    """Train on samples and candidate sets `(N, K) bool`. With a folder, everything is saved and a run can be resumed.
 
-    Weights start from those of `parent`, if there is one, else at random. A `network` takes the place of the one that
-    the settings name. An `encoder` is the one whose features the samples are: it becomes a part of the model.
+    Weights start from those of `parent` if given, otherwise at random. A `network` replaces the one in the settings. If
+    the samples are features of a pretrained `encoder`, it becomes part of the model.
     """
     require_system()
     if folder is not None and network is not None and reference(network) is None:
         raise UserError(
-            f"the network {title(network)} could not be built again from a run folder: put its factory into a module "
-            "that can be imported, or train without a folder."
+            f"the network {title(network)} cannot be rebuilt from a run folder: put its factory into an importable "
+            "module, or train without a folder."
         )
     with _owned(folder):
         _set_threads(settings.threads, folder)
@@ -223,16 +255,16 @@ def train_on(
     stop_requested: StopRequested = _never,
     progress: PreparationProgress = silent,
 ) -> Iterator[Event]:
-    """Train the run in `path` on in a new folder, with what a person has decided: `papi.runs.fixing.fix` says how.
+    """Continue the run in `path` in a new folder, with labels decided by a person as in `papi.runs.fixing.fix`.
 
-    Settings are the parent's, but for fewer epochs and a smaller learning rate. It starts from the parent's weights,
-    its prototypes if it has them, and its confidence. A method or a network from outside the package has to be named
-    once more: no code is imported only because a file names it.
+    It uses the settings of this parent run, with fewer epochs and a smaller learning rate, and starts from its weights,
+    its prototypes if it has any, and its confidence. A method or network from outside the package must be named again:
+    no code is imported only because a file names it.
     """
     finished = RunFolder(path)
     record = finished.read_record()
     if record is None or not finished.arrays_file.exists():
-        raise UserError(f"{path} holds no finished run: give a folder in which `papi train` has ended.")
+        raise UserError(f"{path} does not contain a finished run: specify a folder in which `papi train` has finished.")
     config = with_named_code(finished.read_run_config(), path, method, network)
     config = replace(config, data_dir=data_dir or config.data_dir)
     encoder = encoder_of(record, config, path, fetch=network is not None)
@@ -256,17 +288,17 @@ def train_on(
 
 
 def _require_data_of(record: Record, path: Path, dataset: Dataset, candidates: np.ndarray) -> None:
-    """Stop if the data are not those of the run: a decision would hit another image."""
+    """Stop if the data are not those of the run: decisions would apply to the wrong images."""
     if not same_data(record.data_hash, dataset, candidates):
         raise UserError(
-            f"the data of {path} have changed since it was trained: bring back those it was trained on, "
-            "or train a new run on what there is now."
+            f"the data of {path} have changed since it was trained: restore the original data, or train a new run on "
+            "the current data."
         )
 
 
 def _shortened(config: RunConfig, epochs: int | None) -> RunConfig:
-    """Fewer epochs, a smaller learning rate and no warm-up: what it is for has been learned."""
-    settings = complete(config, features=False, sets_given=True)  # a record has every value: nothing is filled in
+    """Use fewer epochs, a smaller learning rate and no warm-up, which is not needed after the first training."""
+    settings = complete(config, features=False, sets_given=True)  # a record has every value, so no defaults are used
     warms_up = "warmup_epochs" in {field.name for field in fields(find_method(config.method).Config)}
     return replace(
         config,
@@ -278,7 +310,7 @@ def _shortened(config: RunConfig, epochs: int | None) -> RunConfig:
 
 @contextmanager
 def _owned(folder: RunFolder | None) -> Iterator[None]:
-    """Hold the folder; of many processes, the first holds it for all."""
+    """Lock the folder; if there are several processes, the first one locks it for all."""
     with ExitStack() as held:
         if folder is not None:
             distributed.from_first(lambda: held.enter_context(folder.owned()))
@@ -296,7 +328,7 @@ def _fit(
     encoder: Pretrained | None = None,
     finish_now: bool = False,
 ) -> Iterator[Event]:
-    """Prepare, resume, loop, conclude."""
+    """Prepare the run, resume it, train, and evaluate it at the end."""
     described = None if encoder is None else card_of_encoder(encoder, settings)
     identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model, described)
     _require_same_data(identity)
@@ -311,7 +343,7 @@ def _fit(
         yield Finished(point.summary)
         return
     if finish_now and point.state is None:
-        raise UserError("there is no checkpoint that can be read: leave out --finish-now to train the run again.")
+        raise UserError("there is no readable checkpoint: leave out --finish-now to train the run again.")
     yield _started(run, point)
     ending = yield from _loop(run, point.state, folder, stop_requested, finish_now)
     if not finish_now and not _is_over(settings, ending.state):
@@ -321,7 +353,7 @@ def _fit(
 
 
 def _is_over(settings: Settings, state: checkpoint.State) -> bool:
-    """Whether there is nothing left to train: all epochs are done, or the criterion has stopped rising."""
+    """Whether training is complete: all epochs are done, or the criterion no longer improves."""
     if state["epoch"] == settings.epochs:
         return True
     rows = [EpochRow.from_json(row) for row in state["rows"]]
@@ -344,6 +376,7 @@ def _started(run: Run, point: "_Point") -> Started:
         problems=(
             *run.dataset.notes,
             *run.idle_notes,
+            *run.method.config.doubts(run.settings.batch_size, run.candidates.shape[1]),
             *memory_notes(run.settings.method, run.method.candidates),
             *large_image_notes(run.dataset, run.method, run.settings.batch_size, run.device),
             *point.problems,
@@ -353,15 +386,15 @@ def _started(run: Run, point: "_Point") -> Started:
 
 @dataclass(frozen=True)
 class _Point:
-    """Where a run goes on."""
+    """The point at which a run resumes."""
 
     state: checkpoint.State | None = None  # None: from the beginning
     problems: tuple[str, ...] = ()
-    summary: Summary | None = None  # another process has finished the run while this one got ready
+    summary: Summary | None = None  # another process has finished the run during preparation
 
 
 def _resume(run: Run, folder: RunFolder | None) -> _Point:
-    """Write what the run is, and find where an earlier part of it ended."""
+    """Write the record of the run, and find its newest checkpoint."""
     if folder is None:
         return _Point()
     parent = None if run.parent is None else run.parent.record
@@ -380,11 +413,11 @@ def _resume(run: Run, folder: RunFolder | None) -> _Point:
 
 @dataclass(frozen=True)
 class _Ending:
-    """How the loop ended."""
+    """The result of the training loop."""
 
     state: checkpoint.State
     pick: Pick
-    test: Evaluation | None  # what the network of the last epoch says about the test samples
+    test: Evaluation | None  # outputs of the last epoch's network for the test samples
     memory: int
 
 
@@ -395,7 +428,7 @@ def _loop(
     stop_requested: StopRequested,
     finish_now: bool,
 ) -> Generator[Event, None, _Ending]:
-    """Train, keep what the engine yields, and hand it on. A run that is over, or to be finished now, is only loaded."""
+    """Train, save and yield the events of the engine. A run that is complete or to be finished now is only loaded."""
     settings, test = run.settings, None
     over = state is not None and (finish_now or _is_over(settings, state))
     pick = Pick(settings.select, state.get("picked") if state else None)
@@ -431,7 +464,7 @@ def _loop(
             test = event.test
             if folder is not None:
                 folder.append_row(event.row)
-        elif test is None:  # an evaluation takes memory of its own
+        elif test is None:  # an evaluation needs additional memory
             memory = peak_memory(run.device)
         yield event
     assert state is not None, "every epoch ends with a snapshot"
@@ -439,10 +472,10 @@ def _loop(
 
 
 def _conclude(run: Run, ending: _Ending, folder: RunFolder | None) -> Finished:
-    """Measure the model of the picked epoch, and keep everything."""
+    """Evaluate the model of the selected epoch, and save everything."""
     state, test = ending.state, ending.test
     rows = [EpochRow.from_json(row) for row in state["rows"]]
-    if state["step"]:  # it was finished in the middle of an epoch
+    if state["step"]:  # training ended in the middle of an epoch
         ended = run.measure_epoch(state)
         ending.pick.see(ended.row, run.method)
         rows, test = [*rows, ended.row], ended.test
@@ -459,7 +492,7 @@ def _conclude(run: Run, ending: _Ending, folder: RunFolder | None) -> Finished:
 
 
 def _summary_of(folder: RunFolder | None, identity: Values) -> Summary | None:
-    """The summary of a folder with a finished run. Stop if the folder belongs to another one, or holds no model."""
+    """The summary of a finished run. Stop if the folder belongs to another run or has no model."""
     if folder is None:
         return None
     folder.refuse_other_run(identity)
@@ -467,29 +500,30 @@ def _summary_of(folder: RunFolder | None, identity: Values) -> Summary | None:
     missing = [file.name for file in (folder.config_file, folder.model_file, folder.arrays_file) if not file.exists()]
     if summary is not None and missing:
         raise UserError(
-            f"{folder.summary_file} says that a run has finished here, but there is no {' and no '.join(missing)}: "
-            "delete summary.json to train here, or choose another folder with --out."
+            f"{folder.summary_file} belongs to a finished run, but {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing: delete summary.json to train here, or choose another "
+            "folder with --out."
         )
     return summary
 
 
 def _require_same_data(identity: Values) -> None:
-    """Stop if a process, perhaps on another machine, has read other data than the first."""
+    """Stop if a process, perhaps on another machine, has read different data from the first."""
     own = identity["data_hash"]
     if distributed.any_of(own != distributed.from_first(lambda: own))[0]:
-        raise UserError("the processes of this run have read different data: every machine needs the same files.")
+        raise UserError("the processes of this run have read different data: use the same files on every machine.")
 
 
 def _set_threads(asked: int | None, folder: RunFolder | None) -> None:
-    """As the run began, because results are bit-equal only for the same number of threads; a new one, as asked."""
+    """Set the threads of a new run as requested. A resumed run keeps its number, so that results are bit-equal."""
 
     def recorded() -> int | None:
         record = folder.read_record() if folder is not None else None
         threads = asked if record is None else record.threads
         if folder is not None and asked not in (None, threads) and folder.read_summary() is None:
             raise UserError(
-                f"the run in {folder.path} began with {threads} threads, and with {asked} it could not go on "
-                "bit-equal. Leave --threads out to continue it, or train in a new folder with --out."
+                f"the run in {folder.path} began with --threads {threads}, and would not be reproducible with {asked}: "
+                "leave out --threads to continue it, or train in a new folder with --out."
             )
         return threads
 

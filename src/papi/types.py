@@ -1,4 +1,4 @@
-"""What passes between the parts of a training step."""
+"""Data types that the parts of a training step exchange."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: step `step` of `steps` in epoch `epoch` of `epochs`, all counted from zero."""
+    """Progress of a run: step `step` of `steps` in epoch `epoch` of `epochs`, counted from zero."""
 
     epoch: int
     epochs: int
@@ -17,27 +17,28 @@ class Progress:
 
     @property
     def epochs_done(self) -> float:
-        """Epochs behind us, with the part of the present one."""
+        """Number of completed epochs, including the completed fraction of the current one."""
         return self.epoch + self.step / self.steps
 
     @property
     def fraction(self) -> float:
-        """Share of the whole run that is behind us, in [0, 1)."""
+        """Completed fraction of the whole run, in [0, 1)."""
         return self.epochs_done / self.epochs
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One mini-batch. True labels are not in it, so no method can use them by mistake."""
+    """One mini-batch. It contains no true labels, so a method cannot use them by mistake."""
 
     index: Tensor  # (B,) int64, positions in the training set, each at most once
     views: tuple[Tensor, ...]  # the network's input, (B, C, H, W) or (B, d), in the order of `MethodConfig.view_names`
     candidates: Tensor  # (B, K) bool
+    whole: int | None = None  # rows in all processes that share the batch, if known to the loader
 
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a method returns for a step. `logits` and `prototype_scores` are of the first view, for the statistics."""
+    """The output of a method for a step. `logits` and `prototype_scores` belong to the first view."""
 
     loss: Tensor  # () float
     logits: Tensor  # (B, K)

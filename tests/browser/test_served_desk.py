@@ -157,8 +157,8 @@ def test_the_command_ends_with_what_to_do_next(beds: Run) -> None:
     """A real process, ended as a person ends it."""
     with serving(beds.path) as (process, address):
         assert process.stdout is not None
-        assert b"Worth a second look" in urllib.request.urlopen(address, timeout=30).read()
+        assert b"Images to review" in urllib.request.urlopen(address, timeout=30).read()
         process.send_signal(signal.SIGINT)
         said = process.stdout.read()
     assert process.returncode == 0
-    assert "Nothing was decided" in said
+    assert "No decisions were made" in said

@@ -49,6 +49,9 @@ def show(browser: Any, url: str, width: int = 1280, dark: bool = False) -> None:
     browser.driver.get(url)
     mode = "dark" if dark else "light"
     browser.run(f"document.documentElement.dataset.mode = document.documentElement.dataset.theme = '{mode}'")
+    browser.driver.execute_async_script(  # until colours have stopped changing
+        "Promise.allSettled(document.getAnimations().map(each => each.finished)).then(() => arguments[0]())"
+    )
 
 
 def test_every_internal_link_leads_somewhere(browser: Any, address: str) -> None:
@@ -95,4 +98,4 @@ def test_no_serious_barrier(browser: Any, address: str, axe: str, width: int, da
         show(browser, address + page, width, dark)
         serious += [f"{page}: {barrier}" for barrier in browser.barriers(axe)]
         assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth + 1"), page
-    assert serious == []
+    assert not serious, "\n".join(serious)

@@ -45,23 +45,23 @@ CASES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "unreadable image": (lambda f: (f / "images/b.png").write_bytes(b"text"), "b.png is not an image that can be read"),
     "truncated image": (damage, "b.png is damaged"),
     "image bomb": (bomb, "b.png has too many pixels"),
-    "link that leads out": (link_out, "line 3 names 'b.png', which leads out of"),
-    "dots that lead out": (write_table(HEAD + "../labels.csv,cat|dog,\n"), "names '../labels.csv', which leads out"),
-    "absolute path": (write_table(HEAD + "/etc/passwd,cat|dog,\n"), "line 2 names '/etc/passwd', which leads out of"),
-    "unknown label": (write_table(ROWS + "d.png,cat,dgo\n"), "line 5: there is no label 'dgo': did you mean 'dog'"),
-    "empty set": (write_table(ROWS + "d.png,,\n"), "line 5: its candidate set is empty"),
+    "link that leads out": (link_out, "line 3 names 'b.png', which is outside"),
+    "dots that lead out": (write_table(HEAD + "../labels.csv,cat|dog,\n"), "names '../labels.csv', which is outside"),
+    "absolute path": (write_table(HEAD + "/etc/passwd,cat|dog,\n"), "line 2 names '/etc/passwd', which is outside"),
+    "unknown label": (write_table(ROWS + "d.png,cat,dgo\n"), "line 5: unknown label 'dgo': did you mean 'dog'"),
+    "empty set": (write_table(ROWS + "d.png,,\n"), "line 5: the candidate set is empty"),
     "candidate twice": (write_table(ROWS + "d.png,cat|cat,\n"), "line 5 lists the candidate 'cat' twice"),
     "truth outside": (write_table(ROWS + "d.png,cat,dog\n"), "line 5: the true label 'dog' is not among the"),
-    "file twice": (write_table(ROWS + "a.png,cat,\n"), "line 5 is about 'a.png', as is"),
+    "file twice": (write_table(ROWS + "a.png,cat,\n"), "both describe 'a.png'"),
     "no rows": (write_table(HEAD), "labels.csv has no usable rows"),
-    "spaces": (write_table(ROWS.replace(",", " ")), "labels.csv lacks a column"),
+    "spaces": (write_table(ROWS.replace(",", " ")), "labels.csv has no column"),
     "named pipe": (lambda f: (f / "images/b.png").unlink() or os.mkfifo(f / "images/b.png"),
-                   "line 3 names 'b.png', which is no regular file in images"),
-    "one class": (write_table(HEAD + "a.png,cat,\nb.png,cat,\n"), "knows one class only"),
-    "full sets": (write_table(HEAD + "a.png,cat|dog,\nb.png,cat|dog,\n"), "holds all 2 labels: nothing can be learnt"),
+                   "line 3 names 'b.png', which is not a regular file in images"),
+    "one class": (write_table(HEAD + "a.png,cat,\nb.png,cat,\n"), "has only one class"),
+    "full sets": (write_table(HEAD + "a.png,cat|dog,\nb.png,cat|dog,\n"), "contains all 2 labels"),
     "encoding": (write_table(ROWS + "d.png,kätzchen|dog,\n", "latin-1"), "labels.csv, line 5 is not UTF-8"),
     "missing column": (write_table(ROWS.replace("file_name", "filename")), "did you mean 'filename'?"),
-    "missing table": (lambda f: (f / "labels.csv").unlink(), "labels.csv cannot be read: No such file"),
+    "missing table": (lambda f: (f / "labels.csv").unlink(), "labels.csv cannot be read (No such file"),
 }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def test_a_path_that_is_not_utf8(
         (
             "file_name,annotator,label,true_label\na.png,x,violet,violet\nb.png,x,rose,rose\n",
             ("--candidates.votes", "at-least-9"),
-            "no label of labels.csv has 9 votes: the most is 1; give a smaller number to --candidates.votes.",
+            "no label in labels.csv has 9 votes, the maximum is 1: use a smaller number in --candidates.votes.",
         ),
         (ROWS, ("--candidates.votes", "at-least-2"), "labels.csv has no votes: leave out --candidates.votes."),
         (
@@ -165,7 +165,7 @@ def test_different_numbers_of_rows_and_images(place: Path, capsys: pytest.Captur
     np.savez("mine.npz", images=np.zeros((4, 8, 8), np.uint8))
     options = ("--data", "mine.npz", "--candidates.file", "labels.csv", "--out", "run")
     assert papi_exit_code("train", *options) == 2
-    assert "labels.csv has 3 rows and mine has 4 training images" in capsys.readouterr().err
+    assert "labels.csv has 3 rows, but mine has 4 training images" in capsys.readouterr().err
     assert not Path("run").exists()
 
 
@@ -177,9 +177,9 @@ def test_different_numbers_of_rows_and_images(place: Path, capsys: pytest.Captur
         ("f.csv", "x,y,candidates\n1,2,a|b\n1,two,a\n", "f.csv, line 3 has 'two' in the column 'y'"),
         ("f.csv", "x,y,candidates\n1,2,a|b\n1,-1e39,a\n", "f.csv, line 3 has '-1e39' in the column 'y'"),
         ("f.csv", "x;y;candidates\n1,5;2;a|b\n", "f.csv, line 2 has '1,5' in the column 'x'"),
-        ("f.csv", "candidates\na|b\n", "f.csv has no columns of features"),
+        ("f.csv", "candidates\na|b\n", "f.csv has no feature columns"),
         ("f.csv", "x,candidates\n", "f.csv has no usable rows"),
-        ("f.csv", "x,candidates\n1,a|b\n", "f has one usable row only"),
+        ("f.csv", "x,candidates\n1,a|b\n", "f has only one usable row"),
         ("f.csv", "x,y\n1,2\n", "f.csv has no column candidates"),
         ("f.txt", "1 2 3", "f.txt cannot be read"),
     ],
@@ -203,18 +203,21 @@ def test_bad_feature_tables(
     ("options", "message"),
     [
         (("--data", "nowhere/"), "nowhere does not exist"),
-        (("--data", "digits", "--data.size", "20"), "--data.size is for your own images"),
+        (("--data", "digits", "--data.size", "20"), "--data.size is only for your own images"),
         (("--data", "digits", "--candidates.kind", "hierarchical"), "digits has no superclasses"),
-        (("--data", "digits", "--candidates.kind", "class-dependent", "--candidates.matrix", "09"), "no matrix '09'"),
-        (("--data", "digits", "--candidates.matrix", "01"), "--candidates.matrix is for --candidates.kind class-dep"),
+        (
+            ("--data", "digits", "--candidates.kind", "class-dependent", "--candidates.matrix", "09"),
+            "unknown matrix '09'",
+        ),
+        (("--data", "digits", "--candidates.matrix", "01"), "--candidates.matrix requires --candidates.kind class-dep"),
         (("--data", "digits", "--candidates.votes", "most"), "--candidates.votes must be union, vaguest, dawid-skene"),
-        (("--data", "digits", "--candidates.file", "x.csv", "--candidates.kind", "noisy"), "exclude each other"),
-        (("--data", "digits", "--data.split", "test"), "digits has no published test images"),
+        (("--data", "digits", "--candidates.file", "x.csv", "--candidates.kind", "noisy"), "cannot be used together"),
+        (("--data", "digits", "--data.split", "test"), "digits has no published test split"),
         (("--data", "digits", "--network", "mlp"), "the network mlp takes features, and these data are images"),
-        (("--data", "digits", "--candidates.noise-rate", "0.3"), "--candidates.noise-rate does nothing for candidate"),
+        (("--data", "digits", "--candidates.noise-rate", "0.3"), "--candidates.noise-rate has no effect for candidate"),
         (
             ("--data", "digits", "--candidates.kind", "uniform-sets", "--candidates.flip-rate", "0.3"),
-            "--candidates.flip-rate does nothing for candidate sets that are uniform-sets",
+            "--candidates.flip-rate has no effect for candidate sets that are of the kind uniform-sets",
         ),
         (("--data", "digits", "--device", "meta"), "--device meta is not supported"),
         (("--data", "digits", "--data.test-share", "1"), "--data.test-share must be a number in [0, 1)"),
@@ -241,5 +244,5 @@ def test_one_class(
     monkeypatch.chdir(tmp_path)
     np.savez("f.npz", features=np.eye(3), labels=np.zeros(3, int))
     assert papi_exit_code("train", "--data", "f.npz", "--candidates.kind", *kind, "--out", "run") == 2
-    assert "f knows one class only" in capsys.readouterr().err
+    assert "f has only one class" in capsys.readouterr().err
     assert os.listdir() == ["f.npz"]

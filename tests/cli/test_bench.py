@@ -127,7 +127,7 @@ def test_figures_without_a_run_are_named(tmp_path: Path, capsys: pytest.CaptureF
     ("arguments", "said"),
     [
         (["uniformm"], "did you mean 'uniform'?"),
-        (["budget", "--scale", "paper"], "there is no suite of scale paper 'budget'"),
+        (["budget", "--scale", "paper"], "unknown suite of scale paper 'budget'"),
         (["no.such:SUITE"], "cannot be imported"),
         (["papi.config:RunConfig"], "is not a papi.experiments.suites.Suite"),
         (["uniform", "--jobs", 0], "--jobs must be 1 or more"),
@@ -156,6 +156,16 @@ def test_data_that_are_not_here_are_listed(tmp_path: Path, capsys: pytest.Captur
     said = capsys.readouterr().err
     assert all(name in said for name in ("lost", "fg-net", "yahoo-news", "palm.seu.edu.cn"))
     assert not (tmp_path / "runs").exists()
+
+
+def test_tables_name_data_that_are_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the tables, not in them: standard output is theirs."""
+    options = ("--tables-only", "--data-dir", tmp_path, "--out", tmp_path / "runs", "--format", "csv")
+    assert papi_exit_code("bench", "real-world", *options) == 0
+    said = capsys.readouterr()
+    for name in ("fg-net", "mirflickr", "soccer-player", "italian", "yahoo-news"):
+        assert any(name in line and "palm.seu.edu.cn" in line for line in said.err.splitlines())
+    assert "palm.seu.edu.cn" not in said.out
 
 
 def test_the_rest_goes_on_without_them(

@@ -29,10 +29,10 @@ def test_good_data(tmp_path: Path, say: Say) -> None:
     (tmp_path / "labels.csv").write_text("file_name,candidates,label\n" + rows)
     code, said = say(str(tmp_path / "images"), "--candidates.file", str(tmp_path / "labels.csv"))
     assert code == 0
-    assert "images: 5 images of 3 x 16 x 16 for training, 3 classes, true labels given" in said
+    assert "images: 5 images of 3 x 16 x 16 for training, 3 classes, with true labels" in said
     assert "1 images in" in said
-    assert "2.00 candidate labels a sample; 0.0% have one, 0.0% have all" in said
-    assert "100.00% of the sets" in said
+    assert "2.00 candidate labels per sample; 0.0% have only one, 0.0% have all" in said
+    assert "100.00% of the candidate sets" in said
     assert "cat │ dog │ 4 sets" in said
     assert "No problems found." in said
 
@@ -48,7 +48,7 @@ def test_all_problems_at_once(tmp_path: Path, say: Say) -> None:
     for problem in (
         "line 4 names 'x.png'",
         "line 5 lists the candidate 'cat' twice",
-        "line 6: its candidate",
+        "line 6: the candidate set is empty",
         "b.png is",
     ):
         assert problem in said
@@ -96,7 +96,7 @@ def test_numbers_too_large_are_found_without_a_warning(tmp_path: Path, say: Say)
     (tmp_path / "f.csv").write_text("x,y,candidates\n1,2,a|b\n1e300,3,a\n4,inf,b\n5,6,b\n")
     code, said = say(str(tmp_path / "f.csv"))
     assert code == 2
-    assert "line 3 has '1e300' in the column 'x': features are finite numbers" in said
+    assert "line 3 has '1e300' in the column 'x': features must be finite" in said
     assert "2 problems found" in said
     np.savez(tmp_path / "f.npz", features=np.array([[1, 2], [1e300, 3], [3, np.inf]]), candidates=np.eye(3))
     code, said = say(str(tmp_path / "f.npz"))
@@ -107,7 +107,7 @@ def test_numbers_too_large_are_found_without_a_warning(tmp_path: Path, say: Say)
 def test_a_known_dataset_and_a_feature_table(tmp_path: Path, say: Say) -> None:
     code, said = say("digits")
     assert code == 0
-    assert "There are no candidate sets" in said
+    assert "There are no candidate labels" in said
     np.savez(tmp_path / "f.npz", features=np.eye(4), candidates=np.eye(4))
     code, said = say(str(tmp_path / "f.npz"))
     assert code == 0

@@ -45,10 +45,10 @@ def test_the_order_ties_and_what_is_missing(tmp_path: Path, capsys: pytest.Captu
     ]  # fmt: skip
     assert "90.00% (1)" in told
     assert "80.00%" in told.splitlines()[3]  # the test accuracy beside
-    assert "silent held no samples out: train it with --data.holdout 0.1" in told
+    assert "silent has no validation set: train it with --data.holdout 0.1" in told
     assert "middle and equal tie by covering rate." in told
     assert "equal has not finished: 3 of 3 epochs are done." in told
-    assert "same samples" not in told
+    assert "small differences mean little" not in told
     assert told.endswith(f"Next: papi report {best} --open\n")
 
 
@@ -56,7 +56,7 @@ def test_runs_judged_by_other_samples(tmp_path: Path, capsys: pytest.CaptureFixt
     runs = [with_criteria(write_run(tmp_path / name), 0.8, seed=n) for n, name in enumerate("ab")]
     assert papi_exit_code("compare", *runs, "--by", "candidate-likelihood") == 0
     told = capsys.readouterr().out
-    assert "same samples" in told
+    assert "small differences mean little" in told
     assert "a and b tie by candidate likelihood." in told
 
 
@@ -65,7 +65,7 @@ def test_without_true_labels_there_is_no_accuracy(tmp_path: Path, capsys: pytest
     assert papi_exit_code("compare", run) == 0
     assert "test accuracy" not in capsys.readouterr().out
     assert papi_exit_code("compare", run, "--regret") == 0
-    assert "nothing to measure" in capsys.readouterr().out
+    assert "no regret to show" in capsys.readouterr().out
 
 
 def test_what_choosing_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,4 +86,4 @@ def test_nothing_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_no_run_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert papi_exit_code("compare", tmp_path / "missing") == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "does not contain a run" in capsys.readouterr().err

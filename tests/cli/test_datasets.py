@@ -75,4 +75,4 @@ def test_what_cannot_be_got(tmp_path: Path, say: Say, monkeypatch: pytest.Monkey
     monkeypatch.setitem(SOURCES, "svhn", replace(SOURCES["svhn"], remotes=(remote,)))
     code, _, err = say("get", "svhn", "--data-dir", str(tmp_path / "data"))
     assert code == 2
-    assert f"put it at {tmp_path / 'data' / 'train_32x32.mat'}" in err
+    assert f"save it as {tmp_path / 'data' / 'train_32x32.mat'}" in err

@@ -60,9 +60,9 @@ def examine(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]
 def test_a_whole_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = examine(folder, capsys)
     assert code == 0
-    assert "wrong" not in said
-    for part in ("config:", "checkpoint.pt is whole", "2 of 2 epochs", "candidates.npz is whole",
-                 "arrays.npz is whole", "model.safetensors is whole", "lock:        free", "complete"):  # fmt: skip
+    assert "error" not in said
+    for part in ("config:", "checkpoint.pt is intact", "2 of 2 epochs", "candidates.npz is intact",
+                 "arrays.npz is intact", "model.safetensors is intact", "lock:        free", "complete"):  # fmt: skip
         assert part in said
     assert said.endswith(f"Next: papi report {folder} --open\n")
 
@@ -83,7 +83,7 @@ def test_a_copy_is_advised_about_itself(
     before = content(first)
     code, said = examine(Path("a copy"), capsys)
     assert code == 1
-    advised = re.search(r"Delete summary.json; then `papi (.*)` makes", said)
+    advised = re.search(r"Delete summary.json; then `papi (.*)` restores", said)
     assert advised is not None
     Path("a copy/summary.json").unlink()
     assert papi_exit_code(*shlex.split(advised[1])) == 0
@@ -108,8 +108,13 @@ DAMAGES = {
     "arrays cut": ("arrays.npz", cut, "arrays.npz cannot be read", "Delete summary.json; then"),
     "arrays gone": ("arrays.npz", lambda name: Path(name).unlink(), "arrays.npz is missing", "Delete summary.json"),
     "sets cut": ("candidates.npz", cut, "candidates.npz cannot be read", "Delete candidates.npz and summary.json"),
-    "row cut": ("metrics.jsonl", cut, "ends in half a line", "Delete summary.json; then"),
-    "row doubled": ("metrics.jsonl", row_doubled, "[0, 1, 0]: some are lost or doubled", "Delete summary.json; then"),
+    "row cut": ("metrics.jsonl", cut, "metrics.jsonl ends with an incomplete line", "Delete summary.json; then"),
+    "row doubled": (
+        "metrics.jsonl",
+        row_doubled,
+        "[0, 1, 0]: some are missing or repeated",
+        "Delete summary.json; then",
+    ),
     "row not JSON": ("metrics.jsonl", lambda name: Path(name).write_text("{x\n"), "line 1", "Delete"),
     "summary cut": ("summary.json", cut, "summary.json is damaged", "Delete summary.json; then"),
 }
@@ -124,7 +129,7 @@ def test_damage_and_its_cure(
     harm(str(folder / file))
     code, said = examine(folder, capsys)
     assert code == 1
-    assert said.count("wrong  ") >= 1
+    assert said.count("error  ") >= 1
     assert says in said
     assert advice in said
     (folder / "summary.json").unlink()
@@ -155,7 +160,7 @@ def test_a_run_that_had_hardly_begun(folder: Path, capsys: pytest.CaptureFixture
             file.unlink()
     code, said = examine(folder, capsys)
     assert code == 0
-    assert "`papi train` in this folder begins the run" in said
+    assert "`papi train` in this folder starts the run" in said
 
 
 def test_rows_that_are_not_those_of_the_checkpoint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,4 +206,4 @@ def test_no_run_is_wrong_usage(what: str, tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     assert papi_exit_code("doctor", tmp_path / what) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "does not contain a run" in capsys.readouterr().err

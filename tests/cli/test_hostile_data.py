@@ -91,7 +91,7 @@ def test_a_picture_starts_no_program(place: Path, ghostscript: Path, capsys: Out
     capsys.readouterr()
     assert papi_exit_code("predict", model, "images") == 0
     said = capsys.readouterr()
-    assert "1 could not be read" in said.err
+    assert "skipped 1 input" in said.err
     assert len(said.out.splitlines()) == 3
     assert "b.png is not an image" in refused(place, capsys, "predict", model, "images/b.png", "--out", "p.csv")
     assert not ghostscript.exists()
@@ -121,18 +121,30 @@ def link(name: str, target: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("spoil", "options", "says"),
     [
-        (link("images/classes.txt", "../../private.txt"), annotated(), "classes.txt is a link that leads out"),
-        (link("images/metadata.csv", "../labels.csv"), train("--data", "images"), "metadata.csv is a link that leads"),
-        (link("new/train", "../../outside"), train("--data", "new"), "new/train is a link that leads out of"),
-        (link("new/cat", "../../outside/cat"), train("--data", "new"), "new/cat is a link that leads out of"),
-        (link("new/round", "."), train("--data", "new"), "new/round is a link to the folder that it is in"),
+        (
+            link("images/classes.txt", "../../private.txt"),
+            annotated(),
+            "classes.txt is a link that points outside images",
+        ),
+        (
+            link("images/metadata.csv", "../labels.csv"),
+            train("--data", "images"),
+            "metadata.csv is a link that points outside",
+        ),
+        (link("new/train", "../../outside"), train("--data", "new"), "new/train is a link that points outside"),
+        (link("new/cat", "../../outside/cat"), train("--data", "new"), "new/cat is a link that points outside"),
+        (link("new/round", "."), train("--data", "new"), "new/round is a link to its own parent folder"),
         (link("images/b.png", "b.png"), annotated(), "line 3 names 'b.png', which is not in"),
-        (link("images/b.png", "../../outside/cat/a.png"), annotated(), "line 3 names 'b.png', which leads out of"),
-        (link("images/b.png", "/dev/zero"), annotated(), "line 3 names 'b.png', which leads out of"),
-        (link("labels.csv", "labels.csv"), annotated(), "labels.csv cannot be read: Too many levels of symbolic links"),
+        (link("images/b.png", "../../outside/cat/a.png"), annotated(), "line 3 names 'b.png', which is outside"),
+        (link("images/b.png", "/dev/zero"), annotated(), "line 3 names 'b.png', which is outside"),
+        (
+            link("labels.csv", "labels.csv"),
+            annotated(),
+            "labels.csv cannot be read (Too many levels of symbolic links)",
+        ),
         (link("mine.npz", "mine.npz"), train("--data", "mine.npz"), "mine.npz does not exist"),
-        (link("mine.npz", "/dev/zero"), train("--data", "mine.npz"), "mine.npz cannot be read: it is a device"),
-        (link("labels.csv", "/dev/zero"), annotated(), "labels.csv cannot be read: it is a device"),
+        (link("mine.npz", "/dev/zero"), train("--data", "mine.npz"), "mine.npz cannot be read (it is a device"),
+        (link("labels.csv", "/dev/zero"), annotated(), "labels.csv cannot be read (it is a device"),
     ],
 )
 def test_links(spoil: Callable[[Path], None], options: tuple[object, ...], says: str, place: Path, capsys: Out) -> None:
@@ -162,8 +174,8 @@ def test_predict_leaves_out_links_that_lead_out(place: Path, capsys: Out) -> Non
     assert [row["file"] for row in csv.DictReader(io.StringIO(said.out))] == [
         f"images/{name}.png" for name in ("a", "b", "c", "near")
     ]
-    assert "2 could not be read" in said.err
-    assert "images/far.png is a link that leads out of images" in said.err
+    assert "skipped 2 inputs" in said.err
+    assert "images/far.png is a link that points outside images" in said.err
     assert "images/self.png cannot be read (Too many levels of symbolic links)" in said.err
     assert papi_exit_code("predict", model, "images/far.png") == 0  # a person has named it
 
@@ -175,7 +187,7 @@ def test_a_run_does_not_become_a_class(place: Path, capsys: Out) -> None:
     published.write_images(place / "photos", ["cat/a.png", "cat/b.png", "dog/a.png", "dog/b.png"], 16)
     arguments = ("train", "--data", "photos", "--epochs", 1, "--threads", 1)
     for out in ("photos/run", "photos/deep/run", "photos", "photos/cat/../run"):
-        assert "where each folder is a class" in refused(place, capsys, *arguments, "--out", out)
+        assert "where each subfolder is a class" in refused(place, capsys, *arguments, "--out", out)
     assert papi_exit_code(*arguments, "--out", "run", "--data.test-share", 0) == 0
     (place / "run").rename(place / "photos" / "run")
     capsys.readouterr()
@@ -192,7 +204,9 @@ def test_a_run_beside_a_table_is_no_problem(place: Path) -> None:
 def test_where_the_data_are_the_current_folder(place: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     published.write_images(place / "photos", ["cat/a.png", "dog/a.png"], 16)
     monkeypatch.chdir(place / "photos")
-    assert "lies in ., where each folder is a class" in refused(place, capsys, "train", "--data", ".", "--epochs", 1)
+    assert "is inside ., where each subfolder is a class" in refused(
+        place, capsys, "train", "--data", ".", "--epochs", 1
+    )
 
 
 # Feature tables in .mat files
@@ -216,15 +230,15 @@ def spoilt(row: int, column: int, value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("write", "says"),
     [
-        (mat(partial_target=spoilt(1, 4, 0)), "mine.mat, row 5: its candidate set is empty"),
-        (mat(partial_target=spoilt(2, 4, np.nan)), "column 5 of partial_target has nan in row 3: 0 and 1 are needed"),
-        (mat(partial_target=spoilt(0, 1, -3)), "column 2 of partial_target has -3.0 in row 1"),
-        (mat(partial_target=spoilt(0, 1, 0.3)), "column 2 of partial_target has 0.3 in row 1"),
-        (mat(target=spoilt(0, 1, 0.3)), "column 2 of target has 0.3 in row 1"),
+        (mat(partial_target=spoilt(1, 4, 0)), "mine.mat, row 5: the candidate set is empty"),
+        (mat(partial_target=spoilt(2, 4, np.nan)), "column 5 of partial_target must contain 0 and 1; got nan in row 3"),
+        (mat(partial_target=spoilt(0, 1, -3)), "column 2 of partial_target must contain 0 and 1; got -3.0 in row 1"),
+        (mat(partial_target=spoilt(0, 1, 0.3)), "column 2 of partial_target must contain 0 and 1; got 0.3 in row 1"),
+        (mat(target=spoilt(0, 1, 0.3)), "column 2 of target must contain 0 and 1; got 0.3 in row 1"),
         (mat(partial_target=np.roll(spoilt(0, 0, 1), 1, 0)), "mine.mat, row 1: the true label '0' is not among the"),
         (mat(data=np.full((12, 4), np.nan)), "mine.mat, row 1 has nan in feature 1"),
         (mat(data=np.full((12, 4), 1e300)), "mine.mat, row 1 has inf in feature 1"),
-        (mat(partial_target="text"), "partial_target of mine.mat is something else: a matrix of numbers is needed"),
+        (mat(partial_target="text"), "partial_target in mine.mat must be a matrix of numbers"),
         (lambda path: path.write_bytes(b"MATLAB 5.0" + bytes(300)), "mine.mat is not a readable .mat file"),
         (lambda path: path.write_bytes(b""), "mine.mat is not a readable .mat file"),
     ],
@@ -237,7 +251,7 @@ def test_mat_files(write: Callable[[Path], None], says: str, place: Path, capsys
 def test_a_truth_outside_its_set_is_allowed_on_request(place: Path, capsys: Out) -> None:
     mat(partial_target=np.roll(spoilt(0, 0, 1), 1, 0))(place / "mine.mat")
     assert papi_exit_code("check", "mine.mat", "--candidates.allow-missing-truth") == 0
-    assert "12 of 12 rows of mine.mat have a true label that is not among the candidates" in capsys.readouterr().out
+    assert "12 of 12 rows in mine.mat have a true label that is not a candidate" in capsys.readouterr().out
 
 
 def test_check_counts_every_bad_row_of_a_mat_file(place: Path, capsys: Out) -> None:
@@ -266,19 +280,22 @@ def jsonl(*lines: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (f'{{"file_name": "b.png", "candidates": {DEEP}}}', "t.jsonl, line 2 is not JSON"),
-        (f'{{"file_name": "b.png", "candidates": {"[" * 300 + "]" * 300}}}', "line 2 has candidates that are no list"),
+        (f'{{"file_name": "b.png", "candidates": {DEEP}}}', "t.jsonl, line 2 is not valid JSON"),
+        (
+            f'{{"file_name": "b.png", "candidates": {"[" * 300 + "]" * 300}}}',
+            "line 2 has candidates that are not a list",
+        ),
         (f'{{"file_name": {"[" * 300 + "]" * 300}, "candidates": ["cat"]}}', "line 2 names '[["),
-        (f'{{"file_name": "b.png", "candidates": "{DEEP}"}}', "line 2 has candidates that are no list of labels"),
-        (f'{{"file_name": "b.png", "candidates": [{LONG}]}}', "t.jsonl, line 2 is not JSON"),
-        (f'{{"file_name": "b.png", "candidates": ["cat"], "label": "{LONG}"}}', "line 2: there is no label '9999"),
-        ('{"file_name": "b.png", "candidates": ["c\\u0000t"]}', "line 2 names the class 'c\\x00t', which contains a"),
-        ('{"file_name": "b.png", "candidates": ["cat"], "label": "\\u0000"}', "line 2 names the class '\\x00'"),
-        ('{"file_name": "./a.png", "candidates": ["cat"]}', "line 2 is about './a.png', as is t.jsonl, line 1"),
-        ('{"file_name": "x/../a.png", "candidates": ["cat"]}', "line 2 is about 'x/../a.png', as is t.jsonl, line 1"),
+        (f'{{"file_name": "b.png", "candidates": "{DEEP}"}}', "line 2 has candidates that are not a list of labels"),
+        (f'{{"file_name": "b.png", "candidates": [{LONG}]}}', "t.jsonl, line 2 is not valid JSON"),
+        (f'{{"file_name": "b.png", "candidates": ["cat"], "label": "{LONG}"}}', "line 2: unknown label '9999"),
+        ('{"file_name": "b.png", "candidates": ["c\\u0000t"]}', "line 2 has the class 'c\\x00t', which contains a"),
+        ('{"file_name": "b.png", "candidates": ["cat"], "label": "\\u0000"}', "line 2 has the class '\\x00'"),
+        ('{"file_name": "./a.png", "candidates": ["cat"]}', "line 2 and t.jsonl, line 1 both describe './a.png'"),
+        ('{"file_name": "x/../a.png", "candidates": ["cat"]}', "line 2 and t.jsonl, line 1 both describe 'x/../a.png'"),
         ('{"file_name": "b.png", "candidates": {"cat": [1]}}', "line 2"),
-        ('{"file_name": "b.png", "candidates": [1e400]}', "line 2 has candidates that are no list of labels"),
-        ('{"file_name": "b.png", "candidates": [null]}', "line 2 has candidates that are no list of labels"),
+        ('{"file_name": "b.png", "candidates": [1e400]}', "line 2 has candidates that are not a list of labels"),
+        ('{"file_name": "b.png", "candidates": [null]}', "line 2 has candidates that are not a list of labels"),
         ('{"file_name": "b.png", "candidates": ["\\ud800"]}', "line 2 has half a character"),
     ],
 )
@@ -290,12 +307,12 @@ def test_lines_of_json(line: str, says: str, place: Path, capsys: Out) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (ROWS + "./a.png,cat,\n", "line 5 is about './a.png', as is labels.csv, line 2"),
-        (ROWS.replace("bird", "bi\0rd"), "line 3 names the class 'bi\\x00rd', which contains a NUL"),
-        ("file_name,cat,do\0g\na.png,1,0\nb.png,0,1\n", "line 3 names the class 'do\\x00g', which contains a NUL"),
+        (ROWS + "./a.png,cat,\n", "line 5 and labels.csv, line 2 both describe './a.png'"),
+        (ROWS.replace("bird", "bi\0rd"), "line 3 has the class 'bi\\x00rd', which contains a NUL"),
+        ("file_name,cat,do\0g\na.png,1,0\nb.png,0,1\n", "line 3 has the class 'do\\x00g', which contains a NUL"),
         ("file_name,cat,dog\na.png,1,0\nb.png,0,1e300\n", "line 3 has '1e300' in the column 'dog'"),
         (f"file_name,cat,dog\na.png,1,0\nb.png,0,{LONG}\n", "line 3 has '9999"),
-        ("file_name,cat,dog,x\0\na.png,1,0,0\nb.png,0,1,0\n", "labels.csv names the class 'x\\x00', which contains a"),
+        ("file_name,cat,dog,x\0\na.png,1,0,0\nb.png,0,1,0\n", "labels.csv has the class 'x\\x00', which contains a"),
         ("file_name,cat,dog\na.png,1,0\nb.png,0,inf\n", "line 3 has 'inf' in the column 'dog'"),
         ("file_name,cat,dog\na.png,1,0\nb.png,0,-1\n", "line 3 has '-1' in the column 'dog'"),
         (ROWS + f"{'x' * 5000},cat,\n", "which is not in images"),
@@ -551,9 +568,9 @@ def test_predictions_do_not_replace_what_they_are_made_from(out: str, place: Pat
     np.save(place / "x.npy", np.zeros((2, 8, 8), np.uint8))
     for path in ("images", "x.npy") if out != "images/a.png" else ("images", "images/a.png"):
         arguments = ("predict", model, path, "x.npy", "--out", out)
-        assert "is read by this command" in refused(place, capsys, *arguments)
+        assert "is an input of this command" in refused(place, capsys, *arguments)
 
 
 def test_a_list_of_classes_with_a_nul(place: Path, capsys: Out) -> None:
     (place / "images" / "classes.txt").write_text("cat\ndog\nbi\0rd\nbird\n")
-    assert "classes.txt names the class 'bi\\x00rd', which contains a NUL" in refused(place, capsys, *annotated())
+    assert "classes.txt has the class 'bi\\x00rd', which contains a NUL" in refused(place, capsys, *annotated())

@@ -132,8 +132,11 @@ def fails_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
     [
         (UserError("--epochs must be 1 or more; got 0."), "papi: --epochs must be 1 or more; got 0.\n"),
         (UserError("bad\x1b[31m name"), "papi: bad?[31m name\n"),
-        (OSError(28, "No space left on device", "there"), "papi: there cannot be used (No space left on device).\n"),
-        (OSError("no details"), "papi: a file cannot be used (no details).\n"),
+        (
+            OSError(28, "No space left on device", "there"),
+            "papi: there cannot be read or written (No space left on device).\n",
+        ),
+        (OSError("no details"), "papi: a file cannot be read or written (no details).\n"),
     ],
 )
 def test_mistakes_end_in_a_sentence(error: Exception, says: str, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:

@@ -106,7 +106,7 @@ RIGHT: dict[str, tuple[Callable[[Path], None], dict[str, object]]] = {
     "votes": (votes, {"data": ".", "candidates.file": "votes.csv", "candidates.votes": "dawid-skene"}),
     "counted votes": (counts, {"data": ".", "candidates.file": "counts.csv", "candidates.weigh": "auto"}),
     "Label Studio": (label_studio, {"data": "images", "candidates.file": "export.json"}),
-    "folders of classes": (by_class, {"data": ".", "out": "../here-run"}),
+    "class folders": (by_class, {"data": ".", "out": "../here-run"}),
     "a feature table": (feature_table, {"data": "measured.csv"}),
     "arrays and a table": (arrays, {"data": "images.npz", "candidates.file": "labels.csv"}),
     "an earlier run": (beside_an_old_run, {"data": ".", "candidates.file": "labels.csv"}),
@@ -150,7 +150,7 @@ def test_without_a_terminal_a_question_is_a_sentence(tmp_path: Path, capsys: Out
     two_tables(tmp_path)
     assert papi_exit_code("init", tmp_path) == 2
     said = capsys.readouterr().err
-    assert "Which file has the candidate labels? Give --candidates.file with one of:" in said
+    assert "Which file has the candidate labels? Set --candidates.file to one of:" in said
     assert "second.csv" in said
     assert not (tmp_path / "papi.toml").exists()
     assert papi_exit_code("init", tmp_path, "--candidates.file", tmp_path / "second.csv") == 0
@@ -170,10 +170,10 @@ def test_a_person_is_asked_one_question(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda folder: photos(folder), "12 images, but no table that names them"),
+        (lambda folder: photos(folder), "12 images, but no table that lists them"),
         (lambda folder: None, "no images and no table or array"),
         (lambda folder: (folder / "labels.csv").write_text(csv(["a.png"])), "no images and no table or array"),
-        (lambda folder: (folder / "papi.toml").write_text(""), "is there already"),
+        (lambda folder: (folder / "papi.toml").write_text(""), "already exists"),
     ],
 )
 def test_what_cannot_be_understood(make: Callable[[Path], object], says: str, tmp_path: Path, capsys: Out) -> None:
@@ -183,7 +183,7 @@ def test_what_cannot_be_understood(make: Callable[[Path], object], says: str, tm
     assert says in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
     assert papi_exit_code("init", tmp_path / "nowhere") == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_names_that_need_care(tmp_path: Path) -> None:

@@ -78,12 +78,12 @@ def test_file_names_and_awkward_class_names(toy_dataset: Dataset, tmp_path: Path
 
 
 def test_runs_that_are_not_there_or_not_finished(toy_dataset: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no run"):
+    with pytest.raises(UserError, match="does not contain a run"):
         labels(tmp_path)
     train(toy_dataset, tmp_path, "cc")
     for name in ("arrays.npz", "checkpoint.pt", "checkpoint.previous.pt"):
         (tmp_path / name).unlink(missing_ok=True)
-    with pytest.raises(UserError, match="has not saved anything"):
+    with pytest.raises(UserError, match="has not saved a checkpoint"):
         labels(tmp_path)
 
 

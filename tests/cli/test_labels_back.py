@@ -121,9 +121,9 @@ def test_other_tools_read_back_what_is_written(trained: Path, tmp_path: Path, to
     ("options", "message"),
     [
         ({"tasks": Path("x.json")}, "--format label-studio"),
-        ({"decisions": Path("d.csv")}, "give --format, too"),
-        ({"format": "label-studio", "image_prefix": "/data/"}, "--image-prefix is for images without tasks"),
-        ({"format": "label-studio", "fix": Path("d.csv")}, "leave out --format"),
+        ({"decisions": Path("d.csv")}, "add --format"),
+        ({"format": "label-studio", "image_prefix": "/data/"}, "--image-prefix cannot be used with the tasks"),
+        ({"format": "label-studio", "fix": Path("d.csv")}, "--fix cannot be combined with --format"),
     ],
 )
 def test_options_that_do_not_fit(trained: Path, options: dict[str, object], message: str) -> None:

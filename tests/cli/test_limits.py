@@ -17,10 +17,16 @@ MEGABYTE = 2**20
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--checkpoint.every", "²s"), "--checkpoint.every must be like 200 (steps) or 60s (seconds); got ²s."),
-        (("--checkpoint.every", "٣"), "--checkpoint.every must be like 200 (steps) or 60s (seconds); got ٣."),
-        (("--checkpoint.every", "0s"), "--checkpoint.every must be like"),
-        (("--checkpoint.every", "9" * 5000), "--checkpoint.every must be like"),
+        (
+            ("--checkpoint.every", "²s"),
+            "--checkpoint.every must be a number of steps such as 200 or of seconds such as 60s; got ²s.",
+        ),
+        (
+            ("--checkpoint.every", "٣"),
+            "--checkpoint.every must be a number of steps such as 200 or of seconds such as 60s; got ٣.",
+        ),
+        (("--checkpoint.every", "0s"), "--checkpoint.every must be"),
+        (("--checkpoint.every", "9" * 5000), "--checkpoint.every must be"),
         (("--candidates.votes", "at-least-" + "9" * 5000), "--candidates.votes must be union, vaguest, dawid-skene"),
         (("--candidates.votes", "at-least-1٣"), "--candidates.votes must be union, vaguest, dawid-skene"),
         (("--threads", str(2**40)), "--threads must be at most 1024; got 1099511627776."),
@@ -63,7 +69,7 @@ def test_an_empty_word(
     """An empty path would mean the current folder: a variable of the shell that is not set must not train there."""
     monkeypatch.chdir(tmp_path)
     assert papi_exit_code(*words) == 2
-    assert capsys.readouterr().err.startswith(f"papi: {message}: give one, or leave it out.")
+    assert capsys.readouterr().err.startswith(f"papi: {message}: ")
     assert not os.listdir()
 
 
@@ -91,7 +97,5 @@ def test_too_little_address_space(megabytes: int, tmp_path: Path) -> None:
         env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
     assert done.returncode == 2, done.stderr
-    assert done.stderr == (
-        "papi: there is not enough memory for this: use a smaller --batch-size, or fewer or smaller samples.\n"
-    )
+    assert done.stderr == ("papi: not enough memory: use a smaller --batch-size, or fewer or smaller samples.\n")
     assert not (tmp_path / "run").exists()

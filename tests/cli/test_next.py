@@ -56,6 +56,6 @@ def test_the_settings_that_training_uses(monkeypatch: pytest.MonkeyPatch, capsys
     assert [cell.strip() for cell in rows["passes"]] == ["paper", used["passes"]]
     assert [cell.strip() for cell in rows["confidence_momentum"]] == ["0.95,0.8", used["confidence_momentum"]]
     assert [cell.strip() for cell in rows["mixup"]] == ["on", ""]
-    assert "20 epochs" in said
+    assert "40 epochs" in said
     assert papi_exit_code("methods", "proden") == 0
     assert "these defaults" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_training_without_standard_output(redirection: str, toy_npz: Path, tmp_p
 def test_training_goes_on_when_standard_output_is_full(buffered: bool, toy_npz: Path, tmp_path: Path) -> None:
     done = in_a_shell(">/dev/full", *TRAIN, "--data", toy_npz, "--out", tmp_path / "run", buffered=buffered)
     assert done.returncode == 1
-    assert done.stderr == "papi: everything was written, but standard output failed (No space left on device).\n"
+    assert done.stderr == "papi: all files were written, but standard output failed (No space left on device).\n"
     assert papi_exit_code("doctor", tmp_path / "run") == 0
 
 
@@ -49,7 +49,7 @@ def test_training_goes_on_when_nobody_reads(toy_npz: Path, tmp_path: Path) -> No
     done = in_a_shell("| head -n 1", *TRAIN, "--data", toy_npz, "--out", tmp_path / "run", buffered=False)
     assert done.returncode == 1
     assert done.stdout.count("\n") == 1
-    assert done.stderr == "papi: everything was written, but standard output failed (Broken pipe).\n"
+    assert done.stderr == "papi: all files were written, but standard output failed (Broken pipe).\n"
     assert papi_exit_code("doctor", tmp_path / "run") == 0
 
 
@@ -59,7 +59,7 @@ def test_training_goes_on_when_nobody_reads(toy_npz: Path, tmp_path: Path) -> No
 def test_other_commands_end_when_standard_output_is_full(command: tuple[str, ...], buffered: bool) -> None:
     done = in_a_shell(">/dev/full", *command, buffered=buffered)
     assert done.returncode == 2
-    assert done.stderr == "papi: standard output cannot be used (No space left on device).\n"
+    assert done.stderr == "papi: standard output cannot be read or written (No space left on device).\n"
 
 
 @pytest.mark.parametrize("command", [("--help",), ("--version",)])

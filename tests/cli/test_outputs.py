@@ -107,7 +107,7 @@ def test_training_in_a_folder_with_links(name: str, tmp_path: Path, capsys: Out)
 def test_a_link_that_a_person_names(command: str, run: Path, capsys: Out) -> None:
     link = run.parent / f"link{Path(DEFAULTS[command][-1]).suffix}"
     link.symlink_to("private")
-    assert_refused(run.parent, capsys, *COMMANDS[command], run, "--out", link, says="name the file it leads to")
+    assert_refused(run.parent, capsys, *COMMANDS[command], run, "--out", link, says="specify its target")
 
 
 @pytest.mark.parametrize("kind", ["onnx", "torchscript", "safetensors"])
@@ -135,13 +135,15 @@ def test_text_may_go_to_a_device(command: str, run: Path) -> None:
 @pytest.mark.parametrize("command", ["labels", "report"])
 @pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "candidates.npz", "arrays.npz", "model.safetensors"])
 def test_files_of_the_run_are_not_outputs(command: str, name: str, run: Path, capsys: Out) -> None:
-    assert_refused(run.parent, capsys, command, run, "--out", run / name, says="is read by this command")
+    assert_refused(run.parent, capsys, command, run, "--out", run / name, says="is an input of this command")
     (run.parent / "shortcut").symlink_to(run)
-    assert_refused(run.parent, capsys, command, run, "--out", run.parent / "shortcut" / name, says="is read by this")
+    assert_refused(
+        run.parent, capsys, command, run, "--out", run.parent / "shortcut" / name, says="is an input of this"
+    )
 
 
 def test_the_data_of_a_run_are_not_its_report(run: Path, capsys: Out) -> None:
-    says = "is read by this command"
+    says = "is an input of this command"
     assert_refused(run.parent, capsys, "report", run, "--out", run.parent / "data-known.npz", says=says)
     other = write_run(run.parent / "other", truth=False).path
     assert_refused(run.parent, capsys, "report", run, other, "--out", run.parent / "data-unknown.npz", says=says)
@@ -153,11 +155,11 @@ def test_an_export_does_not_replace_its_model(run: Path, capsys: Out) -> None:
     for given in (run, model):
         for file in (model, run / "." / ".." / "run" / "model.safetensors"):
             assert_refused(
-                run.parent, capsys, "export", given, "--format", "safetensors", "--out", file, says="is read"
+                run.parent, capsys, "export", given, "--format", "safetensors", "--out", file, says="is an input"
             )
     model.rename(run / "mine.safetensors")
     model = run / "mine.safetensors"
-    assert_refused(run.parent, capsys, "export", model, "--format", "safetensors", "--out", model, says="is read")
+    assert_refused(run.parent, capsys, "export", model, "--format", "safetensors", "--out", model, says="is an input")
 
 
 def test_outputs_are_replaced_by_the_same_command(run: Path) -> None:
@@ -185,7 +187,7 @@ def test_a_network_that_cannot_be_exported_leaves_no_folder(
     from papi.export import formats
 
     monkeypatch.setattr(formats, "TOLERANCE", -1.0)
-    assert_refused(run.parent, capsys, *COMMANDS["export"], run, says="nothing was written")
+    assert_refused(run.parent, capsys, *COMMANDS["export"], run, says="use another --format")
 
 
 def read(file: Path) -> list[dict[str, str]]:
@@ -289,5 +291,5 @@ def test_leftovers_and_locks_in_the_eyes_of_the_doctor(run: Path, capsys: Out) -
     assert not (run / ".labels.csv.0123456789ab.writing.csv").exists()
     (run / "run.lock").symlink_to(run.parent / "private")
     assert papi_exit_code("doctor", run) != 0
-    assert "run.lock is no regular file" in capsys.readouterr().out
+    assert "run.lock is not a regular file" in capsys.readouterr().out
     assert (run.parent / "private").read_text() == PRIVATE

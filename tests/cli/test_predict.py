@@ -115,7 +115,7 @@ def test_jsonl_into_a_file(tmp_path: Path, capsys: Out) -> None:
     assert papi_exit_code("predict", model, *arguments) == 0
     said = capsys.readouterr()
     assert said.out == ""
-    assert "4 predictions are in" in said.err
+    assert "Wrote 4 predictions to" in said.err
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     expected = papi.load(model).predict_proba(given)
     for k, record in enumerate(found[:3]):
@@ -156,11 +156,11 @@ def test_what_cannot_be_read_is_listed_and_not_fatal(tmp_path: Path, capsys: Out
     said = capsys.readouterr()
     require_same(rows(said.out), papi.load(model).predict_proba(given[[0, 1, 3]]))
     for says in (
-        "10 could not be read", "2.png is damaged", "notes.txt is not an image",
-        "are (1, 9, 9): this model takes (1, 8, 8)",
-        "have type float32", "columns one after another", "Python objects", "ends after 2 of 4 samples",
-        "has the arrays a, b: name the one to use images", "half.npz cannot be read",
-        "table.csv is a table of features",
+        "skipped 10 inputs", "2.png is damaged", "notes.txt is not an image",
+        "have shape (1, 9, 9), but this model needs (1, 8, 8)",
+        "have type float32", "a column-major array", "Python objects", "ends after 2 of 4 samples",
+        "contains the arrays a, b: rename the array to use to images", "half.npz cannot be read",
+        "table.csv is a feature table",
     ):  # fmt: skip
         assert says in said.err, says
 
@@ -182,8 +182,8 @@ def test_pipes_and_names_that_are_not_utf8_are_listed(tmp_path: Path, capsys: Ou
     assert papi_exit_code("predict", model, *paths, "--out", out) == 0
     require_same(rows(out.read_text()), papi.load(model).predict_proba(given[[0, 0]]))
     said = capsys.readouterr().err
-    assert "5 could not be read" in said
-    assert said.count(f"{folder}/p.png is no regular file.") == 2
+    assert "skipped 5 inputs" in said
+    assert said.count(f"{folder}/p.png is not a regular file.") == 2
     assert f"{folder}/nowhere.png does not exist." in said
     for name in (r"some/bad\xff.png", r"n\xff.npy"):
         assert f"{tmp_path}/{name} has a name that is not UTF-8: rename it." in said
@@ -195,7 +195,7 @@ def test_features_that_are_not_numbers_are_listed(tmp_path: Path, capsys: Out) -
     assert papi_exit_code("predict", model, tmp_path / "given.csv") == 0
     said = capsys.readouterr()
     assert [row["row"] for row in rows(said.out)] == ["0", "3"]
-    assert "2 could not be read" in said.err
+    assert "skipped 2 inputs" in said.err
     assert "given.csv, row 1 has a feature that is not a finite number" in said.err
 
 
@@ -217,12 +217,12 @@ def test_features_too_large_are_listed_without_a_warning(tmp_path: Path, capsys:
     ("arguments", "says"),
     [
         (("nowhere.png",), "nowhere.png does not exist"),
-        (("empty",), "there is no image in empty"),
-        (("bad.png",), "nothing could be predicted: bad.png is not an image that can be read"),
+        (("empty",), "there are no images in empty"),
+        (("bad.png",), "nothing could be classified: bad.png is not an image that can be read"),
         (("good.npy", "--top-k", "0"), "--top-k must be 1 or more"),
         (("good.npy", "--out", "bad.png/x.csv"), "bad.png/x.csv cannot be written"),
-        (("good.npy", "--out", "empty"), "empty is a folder: name the file to write"),
-        (("good.npy", "--out", "."), ". is a folder: name the file to write"),
+        (("good.npy", "--out", "empty"), "empty is a folder: specify a file in it"),
+        (("good.npy", "--out", "."), ". is a folder: specify a file in it"),
         (("good.npy", "--device", "tpu"), "--device tpu is not available"),
     ],
 )

@@ -22,11 +22,11 @@ def test_one_run(tmp_path: Path) -> None:
     done = report(folder.path)
     assert done.returncode == 0, done.stderr
     assert str(folder.path / "report.html") in done.stdout
-    assert "Worth a second look" in (folder.path / "report.html").read_text(encoding="utf-8")
+    assert "Images to review" in (folder.path / "report.html").read_text(encoding="utf-8")
     assert done.stdout.endswith(f"Next: open {folder.path / 'report.html'} in a browser\n")
 
 
-@pytest.mark.parametrize(("opens", "says"), [(True, "Next: decide the doubtful"), (False, "Next: open")])
+@pytest.mark.parametrize(("opens", "says"), [(True, "Next: decide the labels of doubtful"), (False, "Next: open")])
 def test_the_browser(
     opens: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,12 +42,12 @@ def test_data_that_are_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "data-known.npz").unlink()
     assert papi_exit_code("report", folder.path) == 0
     said = capsys.readouterr().out
-    assert "in the folder where the run was trained, or put the data back where they were." in said
+    assert "in the folder where the run was trained, or restore the data at their old path." in said
     assert "--data-dir" not in said
     record = folder.begun()
     folder.write_record(replace(record, config=record.config | {"data": "svhn"}))
     assert papi_exit_code("report", folder.path, "--data-dir", tmp_path) == 0
-    assert "or name the folder of the dataset with --data-dir." in capsys.readouterr().out
+    assert "or set the folder of the dataset with --data-dir." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["arrays.npz", "candidates.npz"])
@@ -67,10 +67,10 @@ def test_several_runs_and_what_is_missing(tmp_path: Path) -> None:
     done = report(a.path, b.path, a.path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 runs compared" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Note on b: This run has not finished" in done.stdout
+    assert "Note on b: This run is unfinished" in done.stdout
 
 
-@pytest.mark.parametrize(("name", "says"), [("missing", "holds no run"), ("empty", "holds no run")])
+@pytest.mark.parametrize(("name", "says"), [("missing", "does not contain a run"), ("empty", "does not contain a run")])
 def test_no_run_is_one_sentence(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "empty").mkdir()
     done = report(tmp_path / name)

@@ -32,7 +32,7 @@ def console() -> Console:
 def test_what_is_announced(toy_dataset: Dataset, console: Console, capsys: Out) -> None:
     train_words.announce(console, started(toy_dataset, problems=("a file is gone\x1b",)), Path("runs/x"))
     said = capsys.readouterr().out
-    for fact in ("papi", "2 forward and 2 backward passes a step", "96 images", "4 classes", "2.50 candidate labels",
+    for fact in ("papi", "2 forward and 2 backward passes per step", "96 images", "4 classes", "2.50 candidate labels",
                  "12,345 parameters", "of 6 steps", "cpu", "runs/x", "a file is gone?"):  # fmt: skip
         assert fact in said, fact
     assert "continuing" not in said
@@ -53,9 +53,13 @@ def test_a_run_that_goes_on(toy_dataset: Dataset, console: Console, capsys: Out)
 @pytest.mark.parametrize(
     ("method", "passes", "says"),
     [
-        ("papi", Passes(2, 2), "passes=two: 2 forward and 2 backward passes a step"),
-        ("proden", Passes(1, 1), "1 forward and 1 backward pass a step"),
-        ("valen", Passes(2, 2, Passes(1, 1)), "1 forward and 1 backward pass a step, 2 forward and 2 backward passes"),
+        ("papi", Passes(1, 1), "passes=one: 1 forward and 1 backward pass per step"),
+        ("proden", Passes(1, 1), "1 forward and 1 backward pass per step"),
+        (
+            "valen",
+            Passes(2, 2, Passes(1, 1)),
+            "1 forward and 1 backward pass per step, 2 forward and 2 backward passes",
+        ),
     ],
 )
 def test_what_a_step_costs(method: str, passes: Passes, says: str, toy_dataset: Dataset) -> None:
@@ -106,7 +110,7 @@ def test_rows_of_a_table_are_not_images_and_one_is_one(toy_dataset: Dataset, con
     )
     said = capsys.readouterr().out
     assert "96 rows" in said
-    assert "candidate labels a row" in said
+    assert "candidate labels per row" in said
     assert "1 epoch of 1 step on cpu (1 thread)" in said
     assert "Of 5 training rows" in said
     assert "image" not in said
@@ -123,7 +127,7 @@ def test_classes_that_got_no_image_are_named(console: Console, capsys: Out) -> N
 
 def test_prototypes_that_tell_nothing_are_named(console: Console, capsys: Out) -> None:
     train_words.conclude(console, summary(collapsed_prototypes=("rose", "tulip")), Path("x"), already=False)
-    assert "Warning: the prototypes of rose, tulip are zero or the same" in capsys.readouterr().out
+    assert "Warning: the prototypes of rose, tulip are zero or identical" in capsys.readouterr().out
 
 
 def test_a_run_that_ended_before_its_last_epoch(console: Console, capsys: Out) -> None:
@@ -176,7 +180,7 @@ def test_why_that_epoch(rule: str, value: str, tested: bool, console: Console, c
     picked = summary(select=rule, picked_epoch=4, covering_rate=0.8, approximated_accuracy=0.7, **known)
     train_words.conclude(console, picked, Path("run"), already=False)
     said = capsys.readouterr().out
-    assert "epoch 5, picked by" in said
+    assert "epoch 5, selected by" in said
     assert value in said
     assert ("last epoch: 85.00%" in said) == tested
 

@@ -24,6 +24,6 @@ def test_levels_are_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFix
     data = ("--data", tmp_path / "t.csv", "--classes.tree", tmp_path / "tree.csv")
     assert papi_exit_code("train", *data, *options) == 0
     assert papi_exit_code("evaluate", tmp_path / "run") == 0
-    assert "Accuracy at level 1 of the tree, 2 groups" in capsys.readouterr().out
+    assert "Accuracy at level 1 of the hierarchy (2 groups)" in capsys.readouterr().out
     assert papi_exit_code("report", tmp_path / "run") == 0
     assert "Accuracy at level 1" in (tmp_path / "run" / "report.html").read_text()

@@ -30,8 +30,9 @@ def table(said: str) -> str:
     return said[said.index("**trials") :]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_killed_search_ends_with_the_same_table(
-    toy_npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals, toy_npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = (*WORDS, "--data", toy_npz, "--data.holdout", 0.3, "--format", "markdown")
     killed = start(*words, "--out", tmp_path / "runs")
@@ -40,10 +41,10 @@ def test_a_killed_search_ends_with_the_same_table(
         assert killed.poll() is None, killed.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    killed.send_signal(signal.SIGTERM)
+    killed.send_signal(number)
     said, _ = killed.communicate(timeout=120)
-    assert killed.returncode == 128 + signal.SIGTERM, said
-    assert "The same command continues" in said
+    assert killed.returncode == (-number if number == signal.SIGKILL else 128 + number), said
+    assert ("Run the same command to continue" in said) == (number != signal.SIGKILL)
     before = summaries(tmp_path / "runs")
     assert 0 < len(before) < 3
 
@@ -75,10 +76,10 @@ def test_a_killed_search_ends_with_the_same_table(
         (("cc", "--budget", -3), "--budget must be"),
         (("cc", "--jobs", 0), "--jobs must be"),
         (("ccc",), "did you mean 'cc'"),
-        (("cc", "--method", "proden"), "search one at a time"),
-        (("cc", "--range", "view=up,down"), "up does not fit"),
+        (("cc", "--method", "proden"), "tune one at a time"),
+        (("cc", "--range", "view=up,down"), "up is not valid"),
         (("cc", "--range", "optim.lr=3..1"), "must go from a number to a larger one; got 3..1"),
-        (("cc", "--data.holdout", 0), "needs samples held out"),
+        (("cc", "--data.holdout", 0), "needs a validation set"),
         (("cc", "--backend", "dask"), "--address"),
     ],
 )
@@ -90,6 +91,19 @@ def test_mistakes_end_in_a_sentence(
     assert says in said
     assert len(said.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_machines_of_a_cluster_get_absolute_paths(
+    toy_npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(toy_npz.parent)
+    words = ("tune", *WORDS, "--data", toy_npz.name, "--backend", "dask", "--dry-run")
+    assert papi_exit_code(*words, "--data-dir", "elsewhere", "--out", tmp_path / "runs") == 0
+    commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(commands) == 3
+    for command in commands:
+        assert command[command.index("--data") + 1] == str(toy_npz)
+        assert command[command.index("--data-dir") + 1] == str(toy_npz.parent / "elsewhere")
 
 
 def test_the_oracle_needs_true_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,14 +29,14 @@ def test_a_pipe_gets_the_state_of_now(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "2 of 5 epochs" in done.stdout
     assert "s left" in done.stdout
-    assert "has not finished" not in done.stdout
+    assert "is unfinished" not in done.stdout
     assert "resolved labels  36.0%" in done.stdout
     lock.release()
     done = watch(folder.path)
     assert done.returncode == 0, done.stderr
     assert "2 of 5 epochs" in done.stdout
     assert "s left" not in done.stdout
-    assert "has not finished. `papi train --data" in done.stdout
+    assert "is unfinished and not training. `papi train --data" in done.stdout
     assert f"--method papi --out {folder.path}` continues it" in done.stdout
 
 
@@ -65,7 +65,7 @@ def test_a_terminal_is_redrawn_until_the_run_ends(tmp_path: Path) -> None:
     folder.write_rows([])
     lock = Lock(folder.path)
     process, leader = watch_in_a_terminal(folder.path)
-    seen = read_until(leader, "No epoch has ended yet")
+    seen = read_until(leader, "No epoch has finished yet")
     folder.write_rows(rows[:3])
     seen += read_until(leader, "3 of 4 epochs")
     folder.write_rows(rows)
@@ -85,7 +85,7 @@ def test_a_terminal_until_the_trainer_dies(tmp_path: Path) -> None:
     process, leader = watch_in_a_terminal(folder.path)
     read_until(leader, "s left")
     lock.release()
-    read_until(leader, "has not finished. `papi train")
+    read_until(leader, "is unfinished and not training. `papi train")
     assert process.wait(timeout=30) == 0
     os.close(leader)
 
@@ -124,4 +124,4 @@ def test_a_rising_curve_rises() -> None:
 
 
 def test_no_finite_value() -> None:
-    assert curve([(0, float("nan"))], 1, 30, HEIGHT, percent=False) == ["  no finite value"]
+    assert curve([(0, float("nan"))], 1, 30, HEIGHT, percent=False) == ["  no finite values"]

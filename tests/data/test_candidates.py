@@ -203,20 +203,20 @@ def test_frequent_pairs() -> None:
 
 
 def test_useless_sets_are_refused() -> None:
-    with pytest.raises(UserError, match="every candidate set of mine holds all 3 labels"):
+    with pytest.raises(UserError, match="every candidate set of mine contains all 3 labels"):
         generators.require_useful(np.ones((4, 3), bool), "mine")
-    with pytest.raises(UserError, match="mine knows one class only"):
+    with pytest.raises(UserError, match="mine has only one class"):
         generators.require_useful(np.eye(3, dtype=bool)[[1, 1]], "mine")
-    with pytest.raises(UserError, match="mine has one usable row only"):
+    with pytest.raises(UserError, match="mine has only one usable row"):
         generators.require_useful(np.eye(3, dtype=bool)[:1], "mine")
     with pytest.raises(UserError, match="mine has no usable rows"):
         generators.require_useful(np.ones((0, 3), bool), "mine")
 
 
 def test_named_cases_are_for_ten_classes() -> None:
-    with pytest.raises(UserError, match="made for 10 classes; got 7"):
+    with pytest.raises(UserError, match="needs 10 classes; got 7"):
         generators.case_matrix("01", 7, 0.5)
-    with pytest.raises(UserError, match="there is no matrix '05'"):
+    with pytest.raises(UserError, match="unknown matrix '05'"):
         generators.case_matrix("05", 10, 0.5)
 
 

@@ -108,7 +108,7 @@ def test_no_limit_and_too_high_a_limit() -> None:
     data = numbered([0, 1, 2])
     assert data.limited(None) is data
     assert len(data.limited(3).samples) == 3
-    with pytest.raises(UserError, match="--limit 4 is more than the 3 training samples of numbered"):
+    with pytest.raises(UserError, match="--limit 4 exceeds the 3 training samples of numbered"):
         data.limited(4)
 
 
@@ -150,7 +150,9 @@ def test_nothing_is_held_out_without_need_or_means() -> None:
 
 @pytest.mark.parametrize(("count", "share"), [(1, 0.2), (2, 0.2), (1, 0.9)])
 def test_too_few_samples_to_hold_any_out(count: int, share: float) -> None:
-    with pytest.raises(UserError, match=rf"numbered has {count} samples, too few to hold out .*--data.test-share 0"):
+    with pytest.raises(
+        UserError, match=rf"numbered has {count} samples, which is not enough to hold out .*--data.test-share 0"
+    ):
         numbered([0] * count).with_held_out(share, 0)
 
 

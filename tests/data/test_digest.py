@@ -66,8 +66,8 @@ def test_names_and_views_do_not_count() -> None:
 
 
 def test_what_stands_beside_the_data_counts() -> None:
-    assert content_hash(WHOLE, b"one") != content_hash(WHOLE, b"two")
-    assert content_hash(WHOLE, b"one") == content_hash(replace(WHOLE, candidates=SETS), b"one")
+    assert content_hash(WHOLE, [b"one"]) != content_hash(WHOLE, [b"two"])
+    assert content_hash(WHOLE, [b"one"]) == content_hash(replace(WHOLE, candidates=SETS), [b"one"])
 
 
 def test_mapped_and_strided_samples_have_the_hash_of_plain_ones() -> None:

@@ -1,4 +1,4 @@
-"""docs/architecture.md describes every room, in order, and a run as the code goes through it."""
+"""docs/architecture.md describes every module, in order, and a run as the code goes through it."""
 
 import re
 from pathlib import Path
@@ -14,14 +14,14 @@ def section(title: str) -> str:
 
 
 def test_every_room_is_described_in_order() -> None:
-    described = re.findall(r"^\*\*`(\w+)`\*\* (.+)", section("The rooms"), re.MULTILINE)
+    described = re.findall(r"^\*\*`(\w+)`\*\* (.+)", section("The modules"), re.MULTILINE)
     assert [room for room, _ in described] == ORDER == sorted({name.split(".")[0] for name in FILES}, key=ORDER.index)
 
 
 def test_every_package_inside_the_data_is_described() -> None:
     for name in FILES:
         if FILES[name].name == "__init__.py" and name.startswith("data."):
-            assert f"`src/papi/{name.replace('.', '/')}`" in section("The rooms"), name
+            assert f"`src/papi/{name.replace('.', '/')}`" in section("The modules"), name
 
 
 def test_a_run_goes_through_the_rooms_that_train_imports() -> None:

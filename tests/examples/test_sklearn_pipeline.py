@@ -15,6 +15,6 @@ def test_a_pipeline_a_grid_search_and_a_pickle(
 
     assert sklearn_pipeline.main(samples=300, epochs=4) > 0.6  # chance is 0.1
     told = capsys.readouterr().out
-    assert "papi: answers among the candidates" in told
-    assert "cc: answers among the candidates" in told
-    assert "resolved rightly" in told
+    assert "papi: predictions among the candidates" in told
+    assert "cc: predictions among the candidates" in told
+    assert "correctly resolved" in told

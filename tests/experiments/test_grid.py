@@ -85,7 +85,7 @@ def test_a_killed_grid_continues_to_the_same_table(toy_npz: Path, tmp_path: Path
     first.send_signal(signal.SIGTERM)
     said, _ = first.communicate(timeout=120)
     assert first.returncode == 128 + signal.SIGTERM
-    assert "The same command continues" in said
+    assert "Run the same command to continue" in said
     assert 0 < finished(tmp_path) < 8
     assert not children_of(tmp_path / "runs")
 
@@ -345,7 +345,7 @@ def test_a_signal_leaves_the_cluster_its_cells(toy_npz: Path, tmp_path: Path, da
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, said
-    assert "The same command continues" in said
+    assert "Run the same command to continue" in said
     wait_until(lambda: not children_of(tmp_path / "runs"))
     assert finished(tmp_path) >= begun
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from papi.config import OptimConfig, RunConfig
 from papi.errors import UserError
 from papi.experiments.search import Trial, space_of, trials
-from papi.methods import METHODS
+from papi.methods import METHODS, find_method
 from papi.methods.cc import CC
 from papi.methods.config import MethodConfig
-from papi.methods.ranges import Among, Between, Range
+from papi.methods.ranges import Among, Between, Range, ranges_of
 from papi.train import settings_for
 from toy_data import make_toy_dataset
 
@@ -40,6 +40,24 @@ class TestSpace:
     def test_what_a_person_fixes_is_not_searched(self) -> None:
         fixed = replace(CONFIG, option=("teacher_momentum=0.9",), optim=OptimConfig(lr=0.1))
         assert not {"teacher_momentum", "optim.lr"} & space(fixed).keys()
+
+    @pytest.mark.parametrize(
+        ("method", "option", "idle"),
+        [
+            ("dirk", (), {"temperature", "belief_temperature"}),
+            ("dirk", ("refinement_weight=1",), set()),
+            ("papi", ("passes=one",), {"mixup_alpha", "views"}),
+            ("papi", ("passes=two",), set()),
+            ("papi", ("passes=paper", "mixup=off"), {"balance_weight", "mixup_alpha"}),
+        ],
+    )
+    def test_what_would_change_nothing_is_not_searched(
+        self, method: str, option: tuple[str, ...], idle: set[str]
+    ) -> None:
+        config = replace(CONFIG, method=method, option=option)
+        assert ranges_of(find_method(method).Config).keys() - space(config).keys() == idle
+        for name in idle & {"temperature", "mixup_alpha"}:  # but where a person wants it
+            assert name in space(config, f"{name}=1..2")
 
     def test_a_range_of_ones_own(self) -> None:
         found = space(CONFIG, "teacher_momentum=0.5..0.6", "epochs=1,3", "optim.weight-decay=0..0.1", "queue=8..64")
@@ -121,12 +139,15 @@ OUTSIDE = replace(CONFIG, method=f"{__name__}:WithoutRanges")
         (CONFIG, ("teacher_momentum=",), "of the form NAME=LOW..HIGH"),
         (CONFIG, ("teacher_momentum",), "of the form NAME=LOW..HIGH"),
         (CONFIG, ("certain=0..1",), "is for numbers"),
-        (CONFIG, ("certain=maybe,one-hot",), "maybe does not fit"),
+        (CONFIG, ("certain=maybe,one-hot",), "certain=maybe"),
         (CONFIG, ("certain=one-hot",), "two values or more"),
         (CONFIG, ("queue=1.5..3",), "whole number"),
         (CONFIG, ("epochs=1.5,3",), "1.5 is not a whole number"),
         (CONFIG, ("epochs=0..3",), "--epochs must be 1 or more; got 0"),
-        (CONFIG, ("optim.lr=-1..3",), "--optim.lr must be zero or more"),
+        (CONFIG, ("epochs=3,0",), "--epochs must be 1 or more; got 0"),
+        (CONFIG, ("batch-size=0,32",), "--batch-size must be 2 or more; got 0"),
+        (CONFIG, ("temperature=0.1,-1",), "temperature must be above 0; got -1"),
+        (CONFIG, ("optim.lr=-1..3",), "--optim.lr must be .* 0 or more; got -1"),
         (CONFIG, ("teacher_momentun=0..1",), "did you mean 'teacher_momentum'"),
         (replace(CONFIG, method="cc", option=("view=weak",), optim=OptimConfig(lr=0.1, weight_decay=0.0)), (), "fixed"),
     ],

@@ -101,8 +101,15 @@ def test_what_people_read_of_the_card(model: papi.inference.Model, tmp_path: Pat
     hub.write_hub_folder(model, "safetensors", tmp_path / "hub", "mine", record, SUMMARY)
     text = ModelCard.load(tmp_path / "hub" / "README.md").text
     assert "# mine\n" in text
-    known = ("method: papi", "network: small", "epochs: 3", "seed: 5", "training samples: 120", "on average: 2.35")
-    for fact in (*known, "test samples: 0.8000", "the true one: 0.9000", "from the run: first"):
+    known = (
+        "method: papi",
+        "network: small",
+        "epochs: 3",
+        "seed: 5",
+        "training samples: 120",
+        "candidate labels: 2.35",
+    )
+    for fact in (*known, "test accuracy: 0.8000", "the true label: 0.9000", "the run: first"):
         assert fact in text
     assert "/home/me" not in text, "where files lie is nobody's business"
     assert "None" not in text
@@ -111,7 +118,7 @@ def test_what_people_read_of_the_card(model: papi.inference.Model, tmp_path: Pat
 def test_a_model_without_its_run(model: papi.inference.Model, tmp_path: Path) -> None:
     hub.write_hub_folder(model, "safetensors", tmp_path / "hub", "mine", None, None)
     card = ModelCard.load(tmp_path / "hub" / "README.md")
-    assert "Nothing is known but the model itself." in card.text
+    assert "There is no information about the training." in card.text
     assert card.data.to_dict().keys() == {"library_name", "pipeline_tag", "tags"}
 
 
@@ -168,7 +175,7 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     run = write_run(tmp_path / "run")
     monkeypatch.setattr(hub, "find_spec", lambda name: None if name == "huggingface_hub" else object())
     assert papi_exit_code("export", run, "--format", "safetensors", "--hub-folder", tmp_path / "hub") == 2
-    assert capsys.readouterr().err == "papi: --hub-folder needs huggingface_hub: pip install 'papi-pll[hub]'\n"
+    assert capsys.readouterr().err == "papi: --hub-folder needs huggingface_hub: run pip install 'papi-pll[hub]'.\n"
     assert not (tmp_path / "hub").exists()
 
 

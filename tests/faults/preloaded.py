@@ -28,7 +28,8 @@ class Preloaded:
     """The process that forks, seen from the tests."""
 
     def __init__(self) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        modules = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))  # of the tests
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": modules}
         self._process = subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )

@@ -51,7 +51,7 @@ def test_a_full_disk(processes: Preloaded, twin: Path, tmp_path: Path, name: str
     time, size = FULL[name]
     limit = {"file": name, "time": time, "bytes": size}
     child = processes.run(*command, output=tmp_path / "said", limit=limit)
-    assert_one_sentence(child, f"{name} cannot be written (File too large)", "What was saved before is whole")
+    assert_one_sentence(child, f"{name} cannot be written (File too large)", "the last checkpoint is intact")
     assert damage(folder) == []
     assert list(folder.glob(".*.writing")) == [], "what is half-written takes the room that is needed"
     again = processes.run(*command, output=tmp_path / "said")
@@ -140,7 +140,7 @@ def test_deleted_meanwhile(processes: Preloaded, twin: Path, tmp_path: Path) -> 
     child = processes.start(*train(twin.with_name("data.npz"), folder, epochs=FOR_EVER), output=tmp_path / "said")
     wait_for(folder / "checkpoint.pt", child)
     os.rename(folder, tmp_path / "gone")  # at once, as `rm` is not
-    assert_one_sentence(child, f"{folder} was deleted or taken by another process")
+    assert_one_sentence(child, f"{folder} was deleted or taken over by another process")
     assert not folder.exists()
 
 
@@ -152,7 +152,7 @@ def test_deleted_and_begun_again_by_another(processes: Preloaded, twin: Path, tm
     wait_for(folder / "checkpoint.pt", first)
     os.rename(folder, tmp_path / "gone")
     second = processes.run(*train(data, folder), output=tmp_path / "second")
-    assert_one_sentence(first, "was deleted or taken by another process")
+    assert_one_sentence(first, "was deleted or taken over by another process")
     assert second.code == 0, second.said
     assert result(folder) == result(twin)
 

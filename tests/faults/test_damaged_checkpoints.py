@@ -53,11 +53,11 @@ def test_the_one_before_is_used(processes: Preloaded, place: Path, tmp_path: Pat
     file.write_bytes(damaged)
     examined = processes.run("doctor", folder, output=tmp_path / "said")
     assert examined.code == 1
-    assert "wrong  checkpoint:  checkpoint.pt" in examined.said
+    assert "error  checkpoint:  checkpoint.pt" in examined.said
     assert "continues it (epoch 2, at its start)" in examined.said
     child = processes.run(*train(place / "data.npz", folder), output=tmp_path / "said")
     assert child.code == 0, child.said
-    assert "the one before it is used" in child.said_in_one_line
+    assert "the previous checkpoint is used" in child.said_in_one_line
     assert not trace.exists()
     aside = folder / "checkpoint.damaged.pt"
     assert aside.read_bytes() == damaged
@@ -72,7 +72,7 @@ def test_both_damaged_begins_anew(processes: Preloaded, place: Path, tmp_path: P
         (folder / name).write_bytes(b"")
     child = processes.run(*train(place / "data.npz", folder), output=tmp_path / "said")
     assert child.code == 0, child.said
-    assert "training begins anew" in child.said_in_one_line
+    assert "training starts from the beginning" in child.said_in_one_line
     assert result(folder)[:2] == result(place / "twin")[:2]
 
 
@@ -85,5 +85,5 @@ def test_another_format_stops_and_keeps_the_files(processes: Preloaded, place: P
     before = (folder / "checkpoint.pt").read_bytes()
     child = processes.run(*train(place / "data.npz", folder), output=tmp_path / "said")
     assert child.code == 2
-    assert "Continue the run with the PaPi that began it" in child.said
+    assert "continue the run with the version that began it" in child.said
     assert (folder / "checkpoint.pt").read_bytes() == before

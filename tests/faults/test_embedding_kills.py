@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from embedding_run import PIECE, PREPARATION, VIEWS, name_of, photos_in, run
 from PIL import Image
+from preloaded import Preloaded
+from tiny_runs import kill_often, result, train, training_seconds
 
+import tiny_encoder
 from papi.data.images.embeddings import Embedder
 from papi.data.images.photos import content_of
 
@@ -74,3 +77,29 @@ def test_kills_while_photos_are_embedded(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_many_kills_while_photos_are_embedded(folder: Path, tmp_path: Path, seed: int) -> None:
     check(folder, tmp_path, kills=20, seed=seed)
+
+
+def test_kills_while_a_head_is_trained(processes: Preloaded, folder: Path, tmp_path: Path) -> None:
+    check_training(processes, folder, tmp_path, kills=3)
+
+
+@pytest.mark.slow
+def test_many_kills_while_a_head_is_trained(processes: Preloaded, folder: Path, tmp_path: Path) -> None:
+    check_training(processes, folder, tmp_path, kills=20)
+
+
+def check_training(processes: Preloaded, folder: Path, work: Path, kills: int) -> None:
+    """Killed on the way from photos to a head, and continued: the model and the rows of a run that was left alone."""
+    names = [file.name for file in sorted(folder.iterdir())]
+    rows = [f"{name},{'a|b' if k % 2 else 'b|c'},{'b' if k % 3 else 'ac'[k % 2 == 0]}" for k, name in enumerate(names)]
+    (work / "sets.csv").write_text("\n".join(["file_name,candidates,label", *rows]) + "\n")
+
+    def command(out: Path) -> list[object]:
+        own = train(folder, out, epochs=4)
+        return [*own[:-1], tiny_encoder.NAME, "--candidates.file", work / "sets.csv"]
+
+    twin = processes.run(*command(work / "twin"), output=work / "said")
+    assert twin.code == 0, twin.said
+    seconds = training_seconds(work / "twin")
+    kill_often(processes, command(work / "parts"), work / "parts", kills, seconds, random.Random(7))
+    assert result(work / "parts") == result(work / "twin")

@@ -130,7 +130,7 @@ def test_a_link_is_neither_followed_nor_replaced(face: str, leads: str, tmp_path
     link = tmp_path / "link.csv"
     link.symlink_to(target[leads.split()[-1]])
     before = names(tmp_path)
-    with pytest.raises(UserError, match="is a link: name the file it leads to, or remove the link"):
+    with pytest.raises(UserError, match="is a link: specify its target, or remove the link"):
         put(face, link)
     assert link.is_symlink()
     assert (tmp_path / "private").read_text() == "mine"
@@ -261,7 +261,7 @@ def test_inputs_are_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "sub").mkdir()
     inputs = [tmp_path / "in.csv", tmp_path / "missing", Path("impossible\0")]
     for name in ("in.csv", "sub/../in.csv", str(tmp_path / "in.csv")):
-        with pytest.raises(UserError, match="is read by this command"), output_file(Path(name), inputs=inputs):
+        with pytest.raises(UserError, match="is an input of this command"), output_file(Path(name), inputs=inputs):
             pass
     with output_file(tmp_path / "out.csv", inputs=inputs) as half:
         half.write_text("new")
@@ -276,7 +276,7 @@ def test_what_goes_wrong_leaves_nothing(tmp_path: Path) -> None:
         output_file(tmp_path / "x.csv"),
     ):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with pytest.raises(UserError, match="is a folder: name the file"), output_file(tmp_path):
+    with pytest.raises(UserError, match="is a folder: specify a file"), output_file(tmp_path):
         pass
     assert names(tmp_path) == []
 
@@ -434,6 +434,6 @@ def test_folders_that_cannot_be(place: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"No such file|Not a directory"), writing:
         pass
     if place == "file/file":
-        with pytest.raises(UserError, match=r"cannot be written \(.*\)\. Choose another"):
+        with pytest.raises(UserError, match=r"cannot be written \(.*\): choose another path with --out"):
             put("output_file", tmp_path / place)
     assert names(tmp_path) == ["file"]

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from papi import train as run
 from papi.cli.methods import methods
-from papi.config import OptimConfig, RunConfig
+from papi.config import OptimConfig, RunConfig, as_typed
 from papi.data import candidates as generators
 from papi.data.dataset import Dataset
 from papi.methods import METHODS, find_method
 from papi.methods.base import Method
 from papi.methods.options import parse_options
+from papi.methods.ranges import ranges_of, type_of
 from papi.methods.state import Confidence, Prototypes
 from papi.runs.folder import RunFolder
 from papi.training import engine
@@ -212,9 +213,29 @@ def test_every_parameter_learns(name: str, toy_dataset: Dataset, watch: Callable
     assert [each for each, always in idle.items() if always] == []
 
 
+@every_form
+def test_idle_settings_change_nothing(name: str, toy_dataset: Dataset) -> None:
+    """Bit for bit, wherever in their ranges they are."""
+    kind = find_method(settings(name).method).Config
+    ranges, sets = ranges_of(kind), candidate_sets(toy_dataset)
+    plain = run.settings_for(settings(name), toy_dataset)
+    idle = kind(**plain.options).idle
+    assert idle <= ranges.keys()
+    if not idle:
+        return
+    random = np.random.default_rng(0)
+    drawn = {each: ranges[each].draw(random, type_of(kind, each)) for each in idle}
+    option = (*settings(name).option, *(f"{each}={as_typed(value)}" for each, value in drawn.items()))
+    mine, other = (
+        train(toy_dataset, config, sets).trained.method.state_dict()
+        for config in (settings(name), replace(settings(name), option=option))
+    )
+    assert [each for each in mine if not torch.equal(mine[each], other[each])] == []
+
+
 class TestTruth:
     def test_a_batch_has_no_labels(self) -> None:
-        assert [field.name for field in dataclasses.fields(Batch)] == ["index", "views", "candidates"]
+        assert [field.name for field in dataclasses.fields(Batch)] == ["index", "views", "candidates", "whole"]
 
     @every_learner
     def test_other_true_labels_change_nothing(self, name: str, toy_dataset: Dataset) -> None:

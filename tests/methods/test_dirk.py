@@ -124,6 +124,24 @@ class TestGoldenLosses:
     def test_contrastive_of_one_row(self, row: int, expected: float) -> None:
         close(self.contrastive(slice(row, row + 1)), expected)
 
+    def test_weights_of_the_positives(self) -> None:
+        """Read off the gradients: a column a of row i has (softmax of the similarities - weight) z_i / τ."""
+        target, tau = rectified(R0.double(), Y), 0.07
+        z, keys = angles(10, 80, 200), angles(350, 120, 100)
+        columns = torch.cat([keys, self.queue.features]).requires_grad_()
+        others = Compared(
+            columns, torch.cat([self.winners, self.queue.labels]), torch.cat([target, self.queue.beliefs])
+        )
+        found = []
+        for i in range(3):
+            loss = weighted_contrastive(Compared(z, self.winners, target), others, tau, 0.4, slice(i, i + 1))
+            similar = torch.cat([z, columns.detach()]) @ z[i] / tau
+            similar[i] = -torch.inf
+            (gradient,) = torch.autograd.grad(loss, columns)
+            found.append(similar.softmax(0)[3:] - tau * gradient @ z[i])
+        expected = [[0.504044, 0, 0, 0, 0.495956], [0, 1, 0, 0, 0], [0, 0, 0.547907, 0.452093, 0]]
+        close(torch.stack(found), expected)
+
     def test_info_nce(self) -> None:
         close(info_nce(angles(10, 80, 200), angles(350, 120, 100), self.queue.features, 0.07), 5.578378)
 
@@ -257,13 +275,17 @@ def slow_contrastive(query: Compared, others: Compared, sets: list[Tensor], tau:
 
 
 class TestWeightedContrastive:
-    def make(self, seed: int, batch: int = 5, queue: int = 7) -> tuple[Compared, Compared, list[Tensor]]:
+    def make(
+        self, seed: int, batch: int = 5, queue: int = 7, classes: int = K, scale: float = 2.0
+    ) -> tuple[Compared, Compared, list[Tensor]]:
+        """Queries, their keys with the queue, and the sets of all; one set is full and one a single label."""
         random = torch.Generator().manual_seed(seed)
 
         def some(count: int) -> tuple[Compared, Tensor]:
-            inside = torch.rand(count, K, generator=random) < 0.5
-            inside |= one_hot(torch.randint(K, (count,), generator=random), K).bool()
-            beliefs = rectified(2 * torch.randn(count, K, generator=random, dtype=torch.float64), inside)
+            inside = torch.rand(count, classes, generator=random) < 0.5
+            inside |= one_hot(torch.randint(classes, (count,), generator=random), classes).bool()
+            inside[0], inside[1] = True, torch.arange(classes) == classes - 1
+            beliefs = rectified(scale * torch.randn(count, classes, generator=random, dtype=torch.float64), inside)
             features = torch.randn(count, 3, generator=random, dtype=torch.float64)
             features = features / features.norm(dim=1, keepdim=True)
             return Compared(features, candidate_argmax(beliefs, inside), beliefs), inside
@@ -273,10 +295,15 @@ class TestWeightedContrastive:
         everything = Compared(*(torch.cat(pair) for pair in zip(keys, others, strict=True)))
         return query._replace(features=query.features.requires_grad_()), everything, [*own, *own, *later]
 
-    @pytest.mark.parametrize("seed", range(8))
-    @pytest.mark.parametrize("temperatures", [(0.2, 0.4), (1.0, 0.05), (0.5, 5.0)])
-    def test_equals_the_loop(self, seed: int, temperatures: tuple[float, float]) -> None:
-        query, others, sets = self.make(seed)
+    @settings(deadline=None, max_examples=40)
+    @given(
+        seed=st.integers(0, 2**31),
+        classes=st.integers(2, 12),
+        scale=st.floats(0.1, 8),
+        temperatures=st.sampled_from([(0.2, 0.4), (1.0, 0.05), (0.5, 5.0)]),
+    )
+    def test_equals_the_loop(self, seed: int, classes: int, scale: float, temperatures: tuple[float, float]) -> None:
+        query, others, sets = self.make(seed, classes=classes, scale=scale)
         values = [
             weighted_contrastive(query, others, *temperatures),
             slow_contrastive(query, others, sets, *temperatures),

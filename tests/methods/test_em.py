@@ -14,8 +14,12 @@ from torch.nn.functional import cross_entropy, one_hot
 from toy import R0, R1, R2, START, Y, extremes, make_candidates, make_network, scripted, walk_together
 from toy import Literal as LiteralMethod
 
+from papi import train as run
 from papi.config import RunConfig
+from papi.data import candidates as generators
+from papi.data.dataset import Dataset
 from papi.errors import UserError
+from papi.methods.dpll import DPLL
 from papi.methods.em import EM, EMConfig
 from papi.methods.losses import (
     balance_loss,
@@ -132,11 +136,13 @@ def test_trajectory_equals_the_literal_version(options: dict[str, Any]) -> None:
 
 @st.composite
 def answers(draw: st.DrawFn, batch: int = 6) -> tuple[Tensor, Tensor]:
+    """Logits in double precision, and sets of which one is full and one a single label."""
     classes = draw(st.integers(2, 12))
     random = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     logits = draw(st.floats(0.1, 8)) * torch.randn(batch, classes, generator=random, dtype=torch.float64)
     inside = torch.rand(batch, classes, generator=random) < draw(st.floats(0, 1))
     inside |= one_hot(torch.randint(classes, (batch,), generator=random), classes).bool()
+    inside[0], inside[1] = True, torch.arange(classes) == classes - 1
     return logits, inside
 
 
@@ -206,6 +212,15 @@ class TestProperties:
         close(non_candidate_loss(logits, all_but_one), candidate_likelihood_loss(logits, all_but_one), 1e-9)
 
     @with_answers
+    def test_labels_outside_are_pushed_down_as_in_dpll(self, answer: tuple[Tensor, Tensor]) -> None:
+        logits, inside = answer
+        losses = []
+        for kind in (EM, DPLL):
+            method, batch = scripted(kind, logits, logits.flip(0), -logits, candidates=inside)
+            losses.append(method.training_step(batch, START).logs["loss_exclusion"].detach())
+        close(losses[0], losses[1], 1e-12)
+
+    @with_answers
     def test_balance_is_least_where_classes_are_equally_frequent(self, answer: tuple[Tensor, Tensor]) -> None:
         logits, _ = answer
         classes = logits.shape[1]
@@ -234,6 +249,18 @@ class TestBalance:
         costs = torch.stack([0.1 * balance_loss(one_hot(labels, classes).float()) for labels in drawn])
         assert float(costs.mean()) == pytest.approx(expected, abs=0.01)
         assert float(costs.mean()) > 0.1 * math.log(classes)
+
+    @pytest.mark.parametrize(("rows", "weight", "said"), [(3, 0.1, 1), (4, 0.1, 0), (3, 0.0, 0)])
+    def test_a_run_with_fewer_rows_than_classes_says_so(
+        self, rows: int, weight: float, said: int, toy_dataset: Dataset
+    ) -> None:
+        option = (f"balance_weight={weight}",)
+        config = RunConfig(data="toy", method="em", epochs=1, batch_size=rows, device="cpu", threads=1, option=option)
+        assert toy_dataset.labels is not None
+        sets = generators.uniform(toy_dataset.labels, 4, 0.4, seed=0)
+        started = next(run.fit(toy_dataset, sets, run.settings_for(config, toy_dataset)))
+        assert isinstance(started, run.Started)
+        assert sum("balance_weight=0" in problem for problem in started.problems) == said
 
     def test_an_absent_class_has_no_gradient(self) -> None:
         probabilities = torch.tensor([[0.5, 0.5, 0.0]]).requires_grad_()

@@ -457,7 +457,7 @@ def test_config() -> None:
         ({"power": 0.0}, "power must be above 0; got 0"),
         ({"temperature": -1.0}, "temperature must be above 0; got -1"),
         ({"refresh_epochs": -1}, "refresh_epochs must be 0 or more; got -1"),
-        ({"weights": "similarity"}, "give --option space=unit"),
+        ({"weights": "similarity"}, "add --option space=unit"),
     ],
 )
 def test_misfits(chosen: dict[str, Any], says: str) -> None:

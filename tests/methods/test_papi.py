@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from papi.methods.clouds import believed
 from papi.methods.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.methods.state import DenseConfidence, Prototypes
@@ -423,3 +425,46 @@ class TestInvariants:
         method.training_step(make_batch(method, 0, 0), LATE).loss.backward()  # type: ignore[no-untyped-call]
         assert torch.isfinite(method.confidence.value).all()
         assert all(torch.isfinite(p.grad).all() for p in method.parameters() if p.grad is not None)
+
+
+class TestClouds:
+    """Half-way, clouds of classes decide the confidence; the classifier alone does before."""
+
+    EPOCHS = 4
+
+    def batches(self, method: PaPi) -> Iterator[Batch]:
+        random = torch.Generator().manual_seed(1)
+        for index in torch.arange(len(method.candidates)).split(5):
+            images = torch.randn(len(index), CHANNELS, SIZE, SIZE, generator=random, dtype=torch.float64)
+            yield Batch(index, (images,), method.candidates[index])
+
+    def at(self, epoch: int) -> Progress:
+        return Progress(epoch, self.EPOCHS, 0, 1, seed=0)
+
+    def test_they_are_asked_once_and_then_nothing_changes(self) -> None:
+        method = make_method(PaPiConfig(alignment=False, cloud_rounds=2))
+        batch = next(iter(self.batches(method)))
+        for epoch in range(self.EPOCHS):
+            before = method.confidence.all_rows.clone()
+            method.start_epoch(self.at(epoch), lambda: self.batches(method))
+            assert before.equal(method.confidence.all_rows) == (epoch != 2)
+            before = method.confidence.all_rows.clone()
+            method.training_step(batch, self.at(epoch))
+            assert before.equal(method.confidence.all_rows) == (epoch >= 2)
+
+    def test_they_decide_by_the_features_of_the_network(self) -> None:
+        method = make_method(PaPiConfig(alignment=False, cloud_rounds=2))
+        method.network.eval()
+        with torch.no_grad():
+            seen = [(method.network.encode(each.views[0]), each.candidates) for each in self.batches(method)]
+        expected = believed(lambda: seen, method.confidence.all_rows, 2)
+        method.network.train()
+        method.start_epoch(self.at(2), lambda: self.batches(method))
+        torch.testing.assert_close(method.confidence.all_rows, expected)
+        assert method.network.training
+
+    def test_with_alignment_they_are_silent(self) -> None:
+        method = make_method(PaPiConfig(cloud_rounds=2))
+        before = method.confidence.all_rows.clone()
+        method.start_epoch(self.at(2), lambda: self.batches(method))
+        assert before.equal(method.confidence.all_rows)

@@ -20,7 +20,7 @@ from papi.methods import METHODS, find_method, packed
 from papi.methods.listening import Listening
 from papi.methods.losses import candidate_softmax
 from papi.methods.packed import uniform_confidence
-from papi.methods.set_prior import SetPrior, class_dependence, standing_beside
+from papi.methods.set_prior import SetPrior, class_dependence, may_be_balanced, standing_beside
 from papi.runs.folder import RunFolder
 from papi.training import engine
 from papi.training.engine import EpochEnded
@@ -155,9 +155,55 @@ class TestEvidence:
         golden(class_dependence(matrix, torch.tensor([100.0, 100.0])), 1 - 2 * 2 / 8)
 
 
+class TestBalance:
+    def test_by_hand(self) -> None:
+        """Of 400 images, 100 belong to each of four classes, give or take 3 · 10."""
+        assert may_be_balanced(torch.tensor([70.0, 100, 120, 400]), 400)
+        assert not may_be_balanced(torch.tensor([69.0, 100, 120, 400]), 400)
+
+    def test_labels_of_one_scene_are_left_alone(self) -> None:
+        """A hundred scenes with two of six people each, one of whom is in most: anyone in a scene may be the answer."""
+        random = np.random.default_rng(0)
+        sets = torch.zeros(1000, 6, dtype=torch.bool)
+        sets[:, 0] = True
+        other = torch.from_numpy(random.choice(5, 100, p=[0.6, 0.2, 0.1, 0.07, 0.03])).repeat_interleave(10)
+        sets[torch.arange(1000), 1 + other] = True
+        believed = sets / sets.sum(1, keepdim=True)
+        assert float(estimated(sets, believed).weight) == 0
+        assert float(estimated(sets, believed, "1").weight) > 0.5  # a number is a person's decision
+
+
+class TestBalanceLoss:
+    def made(self, sets: Tensor, **options: Any) -> Any:
+        method = find_method("papi")
+        network = torch.nn.Module()
+        network.projection = 4  # type: ignore[assignment]
+        made = method(network, sets, method.Config(set_prior="auto", **options))  # type: ignore[arg-type, call-arg]
+        made.start_epoch(START, lambda: iter(()))
+        return made
+
+    def test_by_hand(self) -> None:
+        sets, _ = covered()
+        method = self.made(sets, balance_weight=0.5)
+        logits = R0[:, :3]
+        mean = logits.softmax(1).mean(0)
+        expected = 0.5 * method.prior.sets.evidence * -mean.log().mean()
+        assert method.prior.sets.evidence > 0.9
+        golden(method.balance(logits), expected)
+
+    def test_a_batch_smaller_than_the_number_of_classes_is_left_alone(self) -> None:
+        sets, _ = covered()
+        assert self.made(sets, balance_weight=0.5).balance(R0[:2, :3]) == 0
+
+    def test_uniform_sets_are_left_alone(self) -> None:
+        labels = np.arange(1000) % 10
+        sets = torch.from_numpy(generators.uniform(labels, 10, 0.5, seed=0))
+        assert self.made(sets, balance_weight=0.5).balance(torch.randn(20, 10)) == 0
+
+
 @pytest.mark.parametrize("wrong", ["of", "-1", "nan", "inf", ""])
 def test_wrong_values(wrong: str) -> None:
-    with pytest.raises(UserError, match="off, auto or a number from 0 on"):
+    with pytest.raises(UserError, match="off, auto, or a number of 0 or more"):
         find_method("papi").Config(set_prior=wrong)
 
 

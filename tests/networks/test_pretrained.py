@@ -235,7 +235,7 @@ class TestTransformers:
         require("transformers")
         with pytest.raises(UserError, match="cannot be reached"):
             load_pretrained("hf:facebook/dinov2-small")
-        with pytest.raises(UserError, match="only because a file names it"):
+        with pytest.raises(UserError, match="if only a file names"):
             load_pretrained("hf:facebook/dinov2-small", fetch=False)
         with pytest.raises(UserError, match="neither a folder nor a name"):
             load_pretrained("hf:no/such/folder")

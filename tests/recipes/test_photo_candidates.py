@@ -58,6 +58,6 @@ def test_the_same_seed_makes_the_same_table(photos: Path, tmp_path: Path) -> Non
 
 def test_photos_that_are_not_sorted_by_class(tmp_path: Path) -> None:
     (tmp_path / "alone.jpg").touch()
-    with pytest.raises(UserError, match=r"alone\.jpg lies elsewhere"):
+    with pytest.raises(UserError, match=r"alone\.jpg is not in such a folder"):
         photo_candidates.main(tmp_path, tmp_path / "table.csv")
     assert not (tmp_path / "table.csv").exists()

@@ -9,7 +9,7 @@ from recipes import photos
 
 
 def result(row: str, kind: str, accuracy: float, seed: int = 0) -> photos.Values:
-    return {"row": row, "kind": kind, "seed": seed, "test_accuracy": accuracy, "cpu_seconds": 2.0}
+    return {"row": row, "kind": kind, "seed": seed, "test_accuracy": accuracy, "cpu_seconds": 2.0, "peak_memory": 6e8}
 
 
 def test_the_page_shows_the_rows_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def test_the_page_shows_the_rows_that_are_kept(tmp_path: Path, monkeypatch: pyte
 def test_means_and_spreads() -> None:
     default = next(row.name for row in photos.TABLE if row.method == "papi")
     told = photos.table([result(default, "q = 0.5", 0.5), result(default, "q = 0.5", 0.7, seed=1)])
-    assert told.splitlines()[-1] == f"| {default} | – | 60.0 ± 14.1 | – | – | – | 2 |"
+    assert told.splitlines()[-1] == f"| {default} | – | 60.0 ± 14.1 | – | – | – | 2 | 0.6 GB |"
 
 
 def test_true_labels_do_not_depend_on_candidates() -> None:

@@ -1,7 +1,6 @@
 """The command that writes the results page: kept rows count as done, the rest is trained or adopted."""
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -31,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*suites: str, adopt: tuple[Path, ...] = (), commit: str | None = None, **what: bool) -> int:
     """Call the command and return its exit code. It keeps everything in the folder that the process works in."""
     training = results.Training(out=Path("runs"), jobs=2, threads=1, device="cpu")
-    places = {"rows": Path("rows"), "write": Path("page.md")}
+    places = {"rows": Path("rows"), "write": Path("docs")}
     try:
         results.main(*suites, **places, adopt=adopt, commit=commit, training=training, **what)
     except SystemExit as end:
@@ -52,7 +51,7 @@ def test_adopted_runs_and_rows_count_as_done_and_the_rest_is_trained(
     assert run(name, adopt=(Path("kept"),), commit="abc1234", tables_only=True) == 0
     assert {row.key for row in read_rows(here / "rows" / "tiny.jsonl")} == {kept}
     assert not (here / "runs").exists()
-    assert f"1 of {len(configs)} runs are finished" in (here / "page.md").read_text()
+    assert f"1 of {len(configs)} runs are finished" in (here / "docs" / "results" / "tiny.md").read_text()
     capsys.readouterr()
 
     assert run(name, adopt=(Path("adopted"),), dry_run=True) == 0
@@ -63,15 +62,16 @@ def test_adopted_runs_and_rows_count_as_done_and_the_rest_is_trained(
     assert run(name, adopt=(Path("adopted"),)) == 0
     assert len(list((here / "runs").glob("*/summary.json"))) == 1
     assert {row.key for row in read_rows(here / "rows" / "tiny.jsonl")} == configs.keys()
-    page = (here / "page.md").read_text()
+    page = (here / "docs" / "results" / "tiny.md").read_text()
     assert f"{len(configs)} of {len(configs)} runs are finished" in page
-    assert "(results/tiny-curves.svg)" in page
-    assert (here / "results" / "tiny-curves.svg").exists()
+    assert "(tiny-curves.svg)" in page
+    assert (here / "docs" / "results" / "tiny-curves.svg").exists()
+    assert not (here / "docs" / "results.md").exists()  # the overview is of our own suites
 
     shutil.rmtree(here / "runs")
     assert run(name) == 0  # rows alone are enough: nothing is trained, and nothing changes
     assert not (here / "runs").exists()
-    assert (here / "page.md").read_text() == page
+    assert (here / "docs" / "results" / "tiny.md").read_text() == page
 
 
 MIXED = """
@@ -88,7 +88,7 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_the_page(
     (here / "mixed.py").write_text(MIXED.format(str(toy_npz)))
     assert run("mixed:SUITE") == 1
     assert "missing.npz" in capsys.readouterr().out
-    assert "1 of 2 runs are finished" in (here / "page.md").read_text()
+    assert "1 of 2 runs are finished" in (here / "docs" / "results" / "mixed.md").read_text()
     assert len(read_rows(here / "rows" / "mixed.jsonl")) == 1
 
 
@@ -129,11 +129,21 @@ def test_the_list_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert with_rows.keys() == without.keys()
 
 
-def test_each_scale_has_rows_and_a_part_of_the_page_of_its_own(tmp_path: Path) -> None:
+def test_each_scale_has_rows_and_a_page_of_its_own(tmp_path: Path) -> None:
     suite = SUITES["cpu"]["noise"]
     kept = collect(ROOT / "docs" / "results", {})
     for scale in ("cpu", "paper"):
-        results.publish([suite], scale, kept, tmp_path / scale, tmp_path / "page.md")
+        results.publish([suite], scale, kept, tmp_path / scale, tmp_path / "docs")
     assert [file.name for file in (tmp_path / "cpu").iterdir()] == ["noise.jsonl"]
     assert [file.name for file in (tmp_path / "paper").iterdir()] == ["noise-paper.jsonl"]
-    assert len(set(re.findall(r"<!-- (.*): begin -->", (tmp_path / "page.md").read_text()))) == 2
+    pages = {file.name for file in (tmp_path / "docs" / "results").glob("*.md")}
+    assert pages == {"noise.md", "noise-paper.md", "settings.md"}
+
+
+def test_untrue_claims_are_told_and_fail_the_command(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim = "recipes/pages/noise.md says that two is less than one, but the rows contradict it."
+    monkeypatch.setattr(results, "publish", lambda *_: [claim])
+    assert run("noise", tables_only=True) == 1
+    assert capsys.readouterr().err == f"{claim}\n"

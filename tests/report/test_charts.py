@@ -29,7 +29,7 @@ def titles(found: list[charts.Chart]) -> list[str]:
 
 def test_curves_of_a_run() -> None:
     found = charts.learning(Run(Path("run"), rows=ROWS))
-    assert titles(found) == ["Loss", "Recognising new images", "Resolved labels"]
+    assert titles(found) == ["Loss", "Test accuracy", "Resolved labels"]
     assert "classifier from 50.0% to 75.0%; prototypes from 25.0% to 50.0%" in found[1].alt
     assert "from 10.0% to 90.0%" in found[2].alt
 
@@ -59,9 +59,9 @@ def test_how_sure_a_run_became() -> None:
     run = run_of([[0.75, 0.25], [1.0, 0.0]], rows=ROWS)
     over_epochs, from_first = charts.sharpening(run)
     assert "from 30.0% to 60.0%" in over_epochs.alt
-    assert "75.0% at the start and 87.5% at the end" in from_first.alt
-    assert "lean to one" in from_first.caption
-    assert "still waver" in charts.sharpening(run_of([[0.55, 0.45]]))[0].caption
+    assert "75.0% before training and 87.5% after training" in from_first.alt
+    assert "clearly preferred" in from_first.caption
+    assert "still ambiguous" in charts.sharpening(run_of([[0.55, 0.45]]))[0].caption
 
 
 def test_similarities_without_a_map() -> None:
@@ -70,7 +70,8 @@ def test_similarities_without_a_map() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "right", "verdict"), [(0.95, 0.5, "too sure"), (0.55, 1.0, "more often right"), (0.5, 0.5, "honest")]
+    ("said", "right", "verdict"),
+    [(0.95, 0.5, "overconfident"), (0.55, 1.0, "underconfident"), (0.5, 0.5, "well calibrated")],
 )
 def test_whether_a_model_is_too_sure(said: float, right: float, verdict: str) -> None:
     answers = np.arange(10) < 10 * right
@@ -80,7 +81,7 @@ def test_whether_a_model_is_too_sure(said: float, right: float, verdict: str) ->
 def test_the_same_measurement_of_all_runs() -> None:
     runs = [Run(Path("one"), rows=ROWS), Run(Path("two"), rows=epochs(1, test_accuracy=[0.2]))]
     found = charts.overlaid(standings(runs)[1])
-    assert titles(found) == ["Recognising new images", "Resolved labels", "Confidence"]
+    assert titles(found) == ["Test accuracy", "Resolved labels", "Confidence"]
     assert "one from 50.0% to 75.0%; two from 20.0% to 20.0%" in found[0].alt
     assert "two" not in found[1].alt
     assert charts.overlaid(standings([Run(Path("empty"))])[1]) == []

@@ -79,7 +79,7 @@ def test_what_no_run_has_is_no_column_and_what_one_lacks_is_a_dash() -> None:
 def test_numbers_that_are_not_better_when_higher_are_not_marked() -> None:
     runs = [run_of([[0.9, 0.1]], rows=epochs(1)), run_of([[0.6, 0.4]], rows=epochs(3))]
     headings, rows = standings(runs)
-    assert headings == ["Sure labels", "Possible labels", "Epochs", "Time"]
+    assert headings == ["Confident labels", "Candidate labels", "Epochs", "Time"]
     assert [row.best for row in rows] == [{3}, {3}]
 
 

@@ -150,7 +150,7 @@ def test_a_finished_run(make_run: Make) -> None:
 
 
 def test_folders_that_cannot_be_judged(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no run"):
+    with pytest.raises(UserError, match="does not contain a run"):
         read_judged(tmp_path)
     folder = RunFolder(tmp_path)
     config = to_dict(RunConfig())

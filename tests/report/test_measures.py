@@ -68,7 +68,7 @@ def test_loss_terms_begin_with_the_whole() -> None:
         EpochRow(epoch=1, loss=2.0, seconds=1.0, logs={"loss_a_part": 1.0, "loss_two": 1.5}),
     )
     terms = loss_terms(rows)
-    assert list(terms) == ["all together", "a part", "two"]
+    assert list(terms) == ["total", "a part", "two"]
     assert [course(rows, measure) for measure in terms.values()] == [
         ([1, 2], [3.0, 2.0]),
         ([2], [1.0]),

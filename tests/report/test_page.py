@@ -33,9 +33,9 @@ class Page(HTMLParser):
 def test_every_section_of_a_run(make_run: Make) -> None:
     page = run_page(read_run(make_run().path))
     for text in (
-        "Test accuracy", "80.0%", "90.0%", "From sure to doubtful", "Worth a second look", "Download decisions",
+        "Test accuracy", "80.0%", "90.0%", "Resolved labels", "Images to review", "Download decisions",
         "--fix decisions.csv",
-        "plot-loss", "plot-accuracy", "plot-resolved", "plot-confidence", "plot-sharper", "What it mixes up",
+        "plot-loss", "plot-accuracy", "plot-resolved", "plot-confidence", "plot-sharper", "Confused classes",
         "plot-matrix", "plot-map", "plot-similarity", "plot-trust", "expected calibration error",
         "Choosing an epoch without true labels", "papi train --data", "numpy 2", "candidates.flip_rate",
     ):  # fmt: skip
@@ -50,7 +50,7 @@ def test_the_rule_that_picked_the_epoch_is_marked(make_run: Make) -> None:
     record = folder.begun()
     folder.write_record(replace(record, config=record.config | {"select": "covering-rate"}))
     rules = {choice.rule: (choice.epoch, choice.value) for choice in choices(read_run(folder.path))}
-    marked = [rule for rule in rules if rule.endswith("(what this page reports)")]
+    marked = [rule for rule in rules if rule.endswith("(used on this page)")]
     assert len(marked) == 1
     assert marked[0].startswith("Covering rate")
     assert rules[marked[0]] == (2, "90.0%")
@@ -58,8 +58,8 @@ def test_the_rule_that_picked_the_epoch_is_marked(make_run: Make) -> None:
 
 def test_without_true_labels_only_what_can_be_known(make_run: Make) -> None:
     page = run_page(read_run(make_run(truth=False).path))
-    assert "No true labels are known for these images" in page
-    assert "What it hesitates between" in page
+    assert "There are no true labels for these images" in page
+    assert "Close decisions" in page
     assert "plot-trust" not in page
     places = {attrs["id"] for tag, attrs in Page(page).tags if tag == "section"}
     assert places == {"look", "result", "labels", "standins", "learning", "sure", "mistakes", "run"}
@@ -113,8 +113,8 @@ def test_groups_of_a_tree_are_headings(make_run: Make) -> None:
 def test_many_classes_stay_readable(make_run: Make) -> None:
     names = tuple(f"species {k}" for k in range(40))
     page = run_page(read_run(make_run(names=names, images=200, tests=200).path))
-    assert "Only the 24 classes that are mixed up most are drawn" in page
-    assert "Grey points belong to classes" in page
+    assert "Only the 24 most confused classes are shown" in page
+    assert "Grey points belong to the remaining classes" in page
     assert re.search(r"and \d+ more", page)
 
 
@@ -129,7 +129,7 @@ def test_a_comparison_marks_the_best_and_shows_where_they_differ(make_run: Make)
     assert "good is right on" in page
     assert "plot-all-test-accuracy" in page
     assert "plot-compute" in page
-    assert "No method was run at two flip rates" in page
+    assert "No method has runs at two flip rates" in page
 
 
 def test_accuracy_against_flip_rate_needs_two(make_run: Make) -> None:
@@ -137,7 +137,7 @@ def test_accuracy_against_flip_rate_needs_two(make_run: Make) -> None:
     b.write_summary(replace(summary_of(b), flip_rate=0.1, test_accuracy=0.9))
     page = comparison_page([read_run(a.path), read_run(b.path)])
     assert "plot-flip" in page
-    assert "They were given 2 tasks" in page
+    assert "The runs have 2 tasks" in page
 
 
 def test_runs_with_other_candidates_are_not_set_against_each_other(make_run: Make) -> None:
@@ -145,7 +145,7 @@ def test_runs_with_other_candidates_are_not_set_against_each_other(make_run: Mak
     candidates = ~np.eye(4, dtype=bool)[np.arange(120) % 4]
     b.write_sets(Sets(candidates=candidates))
     page = comparison_page([read_run(a.path), read_run(b.path)])
-    assert "No two of these runs were given the same candidates" in page
+    assert "No two finished runs have the same candidates" in page
 
 
 def test_problems_of_every_run_are_on_the_comparison(make_run: Make) -> None:
@@ -154,13 +154,13 @@ def test_problems_of_every_run_are_on_the_comparison(make_run: Make) -> None:
     a.metrics_file.write_text("{")
     page = comparison_page([read_run(a.path), read_run(b.path)])
     assert "ends in the middle of a line" in page
-    assert "This run has not finished" in page
+    assert "This run is unfinished" in page
     assert ">unfinished<" in page
 
 
 def test_where_calibration_was_measured(make_run: Make) -> None:
     folder = make_run()
-    note = "Measured on the training images"
+    note = "measured on the training images"
     assert note not in run_page(read_run(folder.path))
     folder.write_arrays(replace(folder.read_arrays(), test_probabilities=None))
     assert note in run_page(read_run(folder.path))

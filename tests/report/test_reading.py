@@ -52,7 +52,7 @@ def test_a_whole_run_has_no_problems(make_run: Make) -> None:
         ("metrics.jsonl", '{"epoch": 0, "loss": 1, "seconds": 1}\n{"epo\n', "metrics.jsonl is damaged (line 2"),
         ("metrics.jsonl", '{"epoch": 0, "loss": NaN, "seconds": 1, "test_accuracy": NaN}\n', ""),
         ("metrics.jsonl", "", ""),
-        ("summary.json", None, "has not finished: 3 of 3 epochs"),
+        ("summary.json", None, "is unfinished: 3 of 3 epochs"),
         ("summary.json", "[]", "summary.json is damaged"),
         ("candidates.npz", None, "candidates.npz is missing"),
         ("candidates.npz", "PK half", "candidates.npz cannot be read"),
@@ -70,7 +70,7 @@ def test_a_damaged_run_is_shown_as_far_as_it_goes(make_run: Make, file: str, dam
     run = read_run(path)
     assert says in told(run)
     page = run_page(run)
-    assert "Not everything is here" in page or not run.problems
+    assert "Some parts are missing" in page or not run.problems
     assert "</html>" in page
 
 
@@ -242,7 +242,7 @@ def test_an_unfinished_run_shows_its_curves(make_run: Make) -> None:
     folder.summary_file.unlink()
     folder.arrays_file.unlink()
     run = read_run(folder.path)
-    assert run.problems[0] == "This run has not finished: 2 of 5 epochs are done."
+    assert run.problems[0] == "This run is unfinished: 2 of 5 epochs are done."
     page = run_page(run)
     assert "plot-accuracy" in page
     assert 'id="look"' not in page
@@ -263,7 +263,7 @@ def test_data_that_are_gone(make_run: Make) -> None:
     (folder.path.parent / "data-known.npz").unlink()
     run = read_run(folder.path)
     assert len(run.problems) == 1
-    assert "The data are not at hand" in run.problems[0]
+    assert "The data cannot be loaded" in run.problems[0]
     assert run.class_names == ("ant", "bee", "cat", "dog")  # the record has them
     page = run_page(run)
     assert "data:image" not in page
@@ -275,7 +275,7 @@ def test_class_names_come_from_the_model_if_nothing_else_has_them(make_run: Make
     (folder.path.parent / "data-known.npz").unlink()
     without_names(folder)
     assert read_run(folder.path).class_names == ("class 0", "class 1", "class 2", "class 3")
-    assert "names of the classes are not at hand" in told(read_run(folder.path))
+    assert "class names are unknown" in told(read_run(folder.path))
     card = json.dumps({"class_names": ["w", "x", "y", "z"]})
     save_file({"weight": np.zeros(1)}, folder.model_file, metadata={"papi": card})
     run = read_run(folder.path)
@@ -353,8 +353,8 @@ def test_arrays_that_do_not_belong_together(make_run: Make) -> None:
         replace(arrays, confidence=arrays.confidence[:-1], test_probabilities=arrays.test_probabilities[:-1])
     )
     run = read_run(folder.path)
-    assert "do not belong together" in told(run)
-    assert "do not fit the test images" in told(run)
+    assert "so resolved labels are not shown" in told(run)
+    assert "do not match the test images" in told(run)
     run_page(run)
 
 
@@ -379,7 +379,7 @@ def test_what_can_be_mended_names_a_command(make_run: Make, name: str) -> None:
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(UserError, match="holds no run"):
+        with pytest.raises(UserError, match="does not contain a run"):
             read_run(path)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from papi.config import RunConfig, to_dict
+from papi.data.packed_rows import PackedRows
 from papi.report.fitting import Kept
 from papi.report.run import Run
 from papi.runs.schema import Record, Summary
@@ -25,7 +26,6 @@ def test_nothing_is_known() -> None:
     run = Run(Path("somewhere/mine"))
     assert (run.name, run.method, run.data, run.data_name) == ("mine", "unknown method", "", "unknown data")
     assert (run.epochs, run.select, run.labels, run.test_labels) == (None, "last", None, None)
-    assert run.shares is None
     assert run.resolved is None
 
 
@@ -97,9 +97,9 @@ def test_a_second_opinion_changes_what_to_look_at_first() -> None:
     arrays_of.arrays(np.bool_, (5, 3)).filter(lambda sets: bool(sets.any(1).all())),
 )
 def test_labels_are_candidates_whatever_the_confidence(confidence: np.ndarray, candidates: np.ndarray) -> None:
-    run = Run(Path("run"), candidates=candidates, kept=Kept(confidence))
-    assert run.shares is not None
-    assert run.resolved is not None
-    assert np.allclose(run.shares.sum(1), 1)
-    assert candidates[np.arange(5), run.resolved.label].all()
-    assert sorted(run.resolved.rank) == [1, 2, 3, 4, 5]
+    for kept in (confidence, PackedRows.of(confidence, candidates)):
+        run = Run(Path("run"), candidates=candidates, kept=Kept(kept))
+        assert run.resolved is not None
+        assert candidates[np.arange(5), run.resolved.label].all()
+        assert ((run.resolved.confidence >= 0) & (run.resolved.confidence <= 1)).all()
+        assert sorted(run.resolved.rank) == [1, 2, 3, 4, 5]

@@ -135,6 +135,6 @@ def test_a_port_that_is_taken(served: Server) -> None:
 def test_decisions_that_cannot_be_read_are_not_overwritten(tmp_path: Path, served: Server) -> None:
     file = tmp_path / "decisions.csv"
     file.write_text("index,label\n1,lily\n")
-    with pytest.raises(UserError, match="there is no label 'lily'"):
+    with pytest.raises(UserError, match="unknown label 'lily'"):
         start(served.run, file)
     assert file.read_text() == "index,label\n1,lily\n"

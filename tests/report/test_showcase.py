@@ -77,8 +77,8 @@ def test_mix_ups_with_their_images() -> None:
     assert found is not None
     (mixed,) = found.mixed
     assert (mixed.a, mixed.b) == ("a", "b")
-    assert "50.0% of “a” taken for “b”, 0.0% the other way round" in mixed.sentence
-    assert [seen.alt for seen in mixed.images] == ["Test image 1: a, taken for b"]
+    assert "50.0% of “a” predicted as “b”, 0.0% the other way round" in mixed.sentence
+    assert [seen.alt for seen in mixed.images] == ["Test image 1: a, confused with b"]
 
 
 def test_the_matrix_follows_the_tree() -> None:
@@ -98,8 +98,8 @@ def test_the_matrix_follows_the_tree() -> None:
 def test_hesitation_is_not_called_a_mistake() -> None:
     found = showcase.mistakes(run_of([[0.75, 0.25]]))
     assert found is not None
-    assert "hesitates" in found.heading
-    assert "torn towards" in found.mixed[0].sentence
+    assert "Close decisions" in found.heading
+    assert "25.0% of “a” close to “b”" in found.mixed[0].sentence
     assert found.mixed[0].images[0].alt == "Training image 0: a or b"
 
 
@@ -107,7 +107,7 @@ def test_nothing_is_mixed_up() -> None:
     found = showcase.mistakes(run_of([[1.0, 0.0], [0.0, 1.0]], labels=[0, 1]))
     assert found is not None
     assert found.mixed == []
-    assert "No two classes are mixed up" in found.chart.alt
+    assert "No two classes are confused" in found.chart.alt
 
 
 def test_a_whole_folder(make_run: Make) -> None:

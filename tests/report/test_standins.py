@@ -12,7 +12,7 @@ def test_labels_that_stand_beside_others() -> None:
     run = run_of([[0.9, 0.1, 0.0]] * 8 + [[0.0, 1.0, 0.0]] * 4 + [[0.0, 0.0, 1.0]] * 4)
     found = standins(run)
     assert found is not None
-    assert "“a” also carry “b”" in found.pairs[0]
+    assert "“a” also have the candidate “b”" in found.pairs[0]
     assert "Matrix" in found.chart.alt
     assert standins(run_of([[1.0, 0.0], [0.0, 1.0]])) is None  # no image has two labels
 
@@ -26,7 +26,7 @@ def test_labels_that_stand_together_by_chance_are_said_to() -> None:
     found = standins(run_of(belief.tolist()))
     assert found is not None
     assert len(found.pairs) == 1
-    assert "at random" in found.pairs[0]
+    assert "random" in found.pairs[0]
 
 
 def test_a_class_that_vanished_is_named() -> None:

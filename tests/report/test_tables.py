@@ -85,8 +85,8 @@ def test_the_headline_has_what_can_be_known() -> None:
     assert facts == {
         "Test accuracy": "25.0%",
         "Labels resolved": "50.0%",
-        "Sure labels": "50.0%",
-        "Possible labels": "2.0",
+        "Confident labels": "50.0%",
+        "Candidate labels": "2.0",
         "Training time": "30 s",
     }
 
@@ -95,11 +95,11 @@ def test_the_meaning_has_the_same_numbers() -> None:
     run = run_of([[0.95, 0.05], [0.6, 0.4]], rows=epochs(1, test_accuracy=[0.25]))
     run.summary = replace(SUMMARY, ambiguous_images=2, ambiguous_resolved=1)
     said = tables.meaning(run)
-    for part in ("papi", "2 images of toy", "2.0 possible labels", "50.0%", "25.0%"):
+    for part in ("papi", "2 images of toy", "2.0 candidate labels", "50.0%", "25.0%"):
         assert part in said
     run.summary = None
     run.rows = ()
-    assert "sure of its choice for 50.0%" in tables.meaning(run)
+    assert "confident in its label for 50.0%" in tables.meaning(run)
     assert tables.meaning(Run(Path("run")))
 
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_known(labels: list[int] | None, test_labels: list[int] |
     run = run_of([[0.95, 0.05], [0.4, 0.6]], labels=labels, test_labels=test_labels)
     said = tables.truth(run)
     assert (said == "") == silent
-    assert ("training images are not known" in said) == (labels is None and test_labels is not None)
+    assert ("training images are unknown" in said) == (labels is None and test_labels is not None)
     assert ("no test images" in said) == (labels is not None and test_labels is None)
 
 
@@ -154,7 +154,7 @@ def test_every_rule_picks_its_epoch() -> None:
 def test_the_rule_that_picked_the_epoch_is_marked(select: Select, place: int) -> None:
     rows = epochs(2, covering_rate=[0.9, 0.5], approximated_accuracy=[0.1, 0.7])
     run = Run(Path("run"), rows=rows, config=RunConfig(select=select))
-    marked = ["what this page reports" in choice.rule for choice in tables.choices(run)]
+    marked = ["used on this page" in choice.rule for choice in tables.choices(run)]
     assert marked == [n == place for n in range(3)]
 
 

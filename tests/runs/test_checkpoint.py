@@ -159,9 +159,9 @@ def test_a_forged_state_is_passed_over(name: str, tmp_path: Path) -> None:
     write(path, FORGERIES[name](dict(state())))
     loaded, problems = checkpoint.load_newest(path, "hash", CPU)
     assert loaded is not None
-    assert loaded["method"]["w"][0] == 1, "the one before it"
+    assert loaded["method"]["w"][0] == 1, "the previous checkpoint"
     assert len(problems) == 1
-    assert "c.damaged.pt keeps it" in problems[0]
+    assert "renamed to c.damaged.pt" in problems[0]
     assert (tmp_path / "c.damaged.pt").exists()
 
 

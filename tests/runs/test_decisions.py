@@ -51,18 +51,18 @@ def test_images_are_found_by_index_or_file(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("index,file,label\n0,a.png,be\n", "line 2: there is no label 'be': did you mean 'bee'"),
-        ("index,file,label\n0,a.png,\n", "line 2: there is no label ''"),
-        ("index,file,label\n4,,ant\n", "line 2 has the index '4': training images are counted from 0 to 3"),
+        ("index,file,label\n0,a.png,be\n", "line 2: unknown label 'be': did you mean 'bee'"),
+        ("index,file,label\n0,a.png,\n", "line 2: unknown label ''"),
+        ("index,file,label\n4,,ant\n", "line 2 has the index '4': training images are numbered from 0 to 3"),
         ("index,file,label\n-1,,ant\n", "line 2 has the index '-1'"),
         ("index,file,label\n1.5,,ant\n", "line 2 has the index '1.5'"),
-        ("index,file,label\n,e.png,ant\n", "line 2 names 'e.png', which is no training image"),
+        ("index,file,label\n,e.png,ant\n", "line 2 names 'e.png', which is not a training image"),
         ("index,file,label\n0,c.png,ant\n", "line 2 has the index 0, but 'c.png' is image 2"),
         ("index,file,label\n,,ant\n", "line 2 has neither index nor file"),
         ("index,label\n0,ant\n2,ant\n0,cat\n", "line 4 calls image 0 'cat', and .*line 2 calls it 'ant'"),
-        ("index,file,label\n", "holds no decisions"),
-        ("index,file\n0,a.png\n", "lacks a column: there is no column 'label'"),
-        ("image,label\n0,ant\n", "names no images"),
+        ("index,file,label\n", "contains no decisions"),
+        ("index,file\n0,a.png\n", "has no column 'label'"),
+        ("image,label\n0,ant\n", "does not identify the images"),
         ("index,file,label\n0,a.png\n", "line 2 has 2 cells"),
         ("", "is empty"),
     ],
@@ -73,7 +73,7 @@ def test_wrong_decisions_are_explained(tmp_path: Path, text: str, says: str) -> 
 
 
 def test_files_of_a_run_on_arrays(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="of this run have no files: give an index"):
+    with pytest.raises(UserError, match="of this run have no file names: use an index"):
         read_decisions(table(tmp_path, "index,file,label\n0,a.png,ant\n"), 4, CLASSES, None)
 
 
@@ -87,14 +87,14 @@ def test_every_kind_of_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("index,label,answer\n0,ant,perhaps\n", "there is no answer 'perhaps'"),
-        ("index,label,answer\n0,ant,several\n", "name two or more"),
-        ("index,label,answer\n0,ant|ant,several\n", "name two or more"),
-        ("index,label,answer\n0,,several\n", "name two or more"),
-        ("index,label,answer\n0,ant|be,several\n", "there is no label 'be'"),
+        ("index,label,answer\n0,ant,perhaps\n", "unknown answer 'perhaps'"),
+        ("index,label,answer\n0,ant,several\n", "fewer than two labels"),
+        ("index,label,answer\n0,ant|ant,several\n", "fewer than two labels"),
+        ("index,label,answer\n0,,several\n", "fewer than two labels"),
+        ("index,label,answer\n0,ant|be,several\n", "unknown label 'be'"),
         ("index,label,answer\n0,ant,none\n", "has the answer 'none' and the label 'ant'"),
         ("index,label,answer\n0,,bad\n0,ant,label\n", "line 3 calls image 0 'ant', and .*line 2 calls it 'bad'"),
-        ("index,label,answer\n0,,skip\n", "holds no decisions"),
+        ("index,label,answer\n0,,skip\n", "contains no decisions"),
     ],
 )
 def test_wrong_answers_are_explained(tmp_path: Path, text: str, says: str) -> None:
@@ -236,7 +236,7 @@ def test_from_the_command_line(parent: Path, toy_npz: Path, capsys: pytest.Captu
     assert RunFolder(parent.with_name("parent-fixed2")).read_summary() is not None
     assert papi_exit_code("report", child) == 0
     page = (child / "report.html").read_text()
-    assert "goes on from" in page
+    assert f"continues <bdi>{parent}</bdi>" in page
     assert "data:image" in page, "pictures are found although the candidates differ from those of the data"
 
 
@@ -254,9 +254,9 @@ def test_the_parent_is_part_of_what_a_run_is(parent: Path, toy_npz: Path, tmp_pa
     file = table(tmp_path, truth(toy_npz))
     list(train_on(parent, file, tmp_path / "child"))
     other = train(toy_npz, tmp_path / "other", "--optim.lr", "0.01")
-    with pytest.raises(UserError, match=r"holds another run: .*parent is [0-9a-f]{64} here and [0-9a-f]{64} there"):
+    with pytest.raises(UserError, match=r"contains another run \(.*parent is [0-9a-f]{64} here and [0-9a-f]{64} there"):
         list(train_on(other, file, tmp_path / "child"))
-    with pytest.raises(UserError, match="holds another run: data_hash"):
+    with pytest.raises(UserError, match=r"contains another run \(data_hash"):
         list(train_on(parent, table(tmp_path, truth(toy_npz, 19)), tmp_path / "child"))
 
 
@@ -301,7 +301,7 @@ def test_all_kinds_of_answers_train(parent: Path, tmp_path: Path) -> None:
     ("options", "says"),
     [
         (("--fix", "no.csv"), "no.csv cannot be read"),
-        (("--fix", "bad.csv"), "bad.csv, line 2: there is no label 'x'"),
+        (("--fix", "bad.csv"), "bad.csv, line 2: unknown label 'x'"),
         (("--fix", "bad.csv", "--out", "new.csv"), "looks like a file"),
         (("--fix", "bad.csv", "--epochs", "0"), "--epochs must be 1 or more"),
         (("--epochs", "3"), "--fix"),
@@ -326,7 +326,7 @@ def test_runs_that_cannot_be_gone_on_from(parent: Path, toy_npz: Path, tmp_path:
     record["config"]["data"] = str(tmp_path / "changed.npz")
     (parent / "config.json").write_text(json.dumps(record))
     file = table(tmp_path, truth(toy_npz))
-    with pytest.raises(UserError, match="holds no finished run"):
+    with pytest.raises(UserError, match="does not contain a finished run"):
         list(train_on(tmp_path / "nowhere", file, tmp_path / "child"))
     with np.load(toy_npz) as arrays:
         changed = dict(arrays)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
+from papi.data.packed_rows import PackedRows
 from papi.errors import UserError
 from papi.runs.decisions import KINDS, Answer
 from papi.runs.fixing import fix
@@ -35,15 +36,24 @@ def test_other_answers_by_hand() -> None:
     assert fix({1: Answer("skip")}, CANDIDATES, CONFIDENCE).candidates.tolist() == CANDIDATES.tolist()
 
 
+def test_packed_confidence_is_fixed_as_the_whole_matrix() -> None:
+    answers = {0: Answer("several", (1, 2)), 1: Answer("none"), 2: Answer("skip")}
+    whole = fix(answers, CANDIDATES, CONFIDENCE)
+    packed = fix(answers, CANDIDATES, PackedRows.of(CONFIDENCE, CANDIDATES))
+    assert isinstance(packed.confidence, PackedRows)
+    assert packed.confidence.fits(packed.candidates)
+    np.testing.assert_array_equal(np.asarray(packed.confidence), whole.confidence)
+
+
 def test_a_set_that_was_not_believed_in_at_all_is_uniform() -> None:
     fixed = fix({0: Answer("several", (0, 1))}, np.array([[0, 0, 1]], bool), np.array([[0, 0, 1]], np.float32))
     assert fixed.confidence.tolist() == [[0.5, 0.5, 0]]
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(UserError, match="give the answer bad"):
+    with pytest.raises(UserError, match="use the answer 'bad'"):
         fix({0: Answer("none")}, np.ones((2, 3), bool), np.ones((2, 3), np.float32))
-    with pytest.raises(UserError, match="nothing to train on"):
+    with pytest.raises(UserError, match="all images have the answer 'bad'"):
         fix({i: Answer("bad") for i in range(3)}, CANDIDATES, CONFIDENCE)
 
 

@@ -90,7 +90,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, content: str) -> None:
 
 def test_a_folder_without_a_run(tmp_path: Path) -> None:
     assert RunFolder(tmp_path).read_record() is None
-    with pytest.raises(UserError, match="holds no run"):
+    with pytest.raises(UserError, match="does not contain a run"):
         RunFolder(tmp_path).begun()
 
 
@@ -100,7 +100,7 @@ def test_another_run_is_refused_with_the_differences(tmp_path: Path) -> None:
     folder.refuse_other_run({"seed": 0, "epochs": 3, "threads": 2})
     with pytest.raises(UserError, match="seed is 1 here and 0 there"):
         folder.refuse_other_run({"seed": 1, "epochs": 3})
-    with pytest.raises(UserError, match="a longer run starts anew"):
+    with pytest.raises(UserError, match="a longer run must start again"):
         folder.refuse_other_run({"seed": 0, "epochs": 9})
 
 

@@ -23,8 +23,8 @@ def identity(config: RunConfig, **more: object) -> dict[str, object]:
         {"device": "cpu"},
         {"data_dir": Path("elsewhere")},
         {"checkpoint": CheckpointConfig("7")},
-        {"option": ("passes=two",)},  # what the preset chooses anyway
-        {"epochs": 20},
+        {"option": ("passes=one",)},  # what the preset chooses anyway
+        {"epochs": 40},
         {"optim": OptimConfig(lr=0.05)},
         {"optim": OptimConfig(clip_norm=0.0)},
         {"data_holdout": 0.0},

@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from papi.data import packed_rows
+from papi.data.packed_rows import PackedRows
 from papi.runs.labels import candidate_shares, resolve, set_prior
 
 CANDIDATES = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
@@ -80,7 +82,7 @@ def test_a_set_that_is_usual_for_another_class_is_looked_at_first() -> None:
 
 
 def test_the_set_prior_by_hand() -> None:
-    prior = set_prior(np.array([[1.0, 0], [0.5, 0.5]]), np.array([[1, 0], [1, 1]], bool))
+    prior = set_prior(np.array([[1, 0], [1, 1]], bool), np.array([[1.0, 0], [0.5, 0.5]]))
     np.testing.assert_allclose(prior, [[2.5 / 3.5, 1.5 / 3.5], [1.5 / 2.5, 1.5 / 2.5]])
 
 
@@ -128,3 +130,26 @@ def test_what_always_holds(seed: int, images: int, classes: int) -> None:
     shares = candidate_shares(candidates, confidence)
     np.testing.assert_allclose(shares.sum(1), 1)
     assert not shares[~candidates].any()
+
+
+@pytest.mark.parametrize("opinions", [True, False])
+@pytest.mark.parametrize("widest", [9, 80])
+def test_packed_confidence_is_read_as_the_whole_matrix(
+    opinions: bool, widest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small sets together by size, large ones unfolded, and always a part of the rows at a time."""
+    monkeypatch.setattr(packed_rows, "_AT_ONCE", 5_000)
+    generator = np.random.default_rng(widest)
+    sizes = generator.integers(1, widest, 300)
+    candidates = generator.random((300, 100)).argsort(1) < sizes[:, None]
+    confidence = np.where(candidates, generator.random(candidates.shape) ** 4, 0).astype(np.float32)
+    confidence[:5] = 0  # says nothing
+    confidence[5] = np.where(candidates[5], np.nan, 0)
+    opinion = generator.random(300).astype(np.float32) if opinions else None
+    whole = resolve(candidates, confidence, opinion)
+    packed = resolve(candidates, PackedRows.of(confidence, candidates), opinion)
+    for name in ("label", "second", "outside"):
+        np.testing.assert_array_equal(getattr(packed, name), getattr(whole, name))
+    for name in ("confidence", "margin", "entropy", "change"):
+        np.testing.assert_allclose(getattr(packed, name), getattr(whole, name), atol=1e-9)
+    assert (np.abs(packed.rank - whole.rank) > 0).mean() < 0.05  # ties may fall either way

@@ -126,7 +126,7 @@ class TestSaving:
     @pytest.mark.parametrize("name", [None, "Tied", "test_it.<locals>.<lambda>"])
     def test_a_network_that_no_name_leads_to(self, name: str | None, tmp_path: Path) -> None:
         file = tmp_path / "model.safetensors"
-        with pytest.raises(UserError, match="module that Python can import"):
+        with pytest.raises(UserError, match="no importable name"):
             write(file, plain(SHAPE), replace(CARD, network=name))
         assert list(tmp_path.iterdir()) == []
 
@@ -236,7 +236,7 @@ class TestDamage:
     def test_weights_of_another_network(self, tmp_path: Path) -> None:
         file = write_card(tmp_path / "m.safetensors", asdict(replace(CARD, network="small")))
         for read in (read_model, check_model):
-            with pytest.raises(UserError, match="do not fit the network small"):
+            with pytest.raises(UserError, match="do not match the network small"):
                 read(file)
 
     def test_an_unknown_name(self, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from papi.config import RunConfig, to_dict
+from papi.data import packed_rows
+from papi.data.packed_rows import PackedRows
 from papi.runs.schema import Arrays, EpochRow, ParentRecord, Record, Rows, Sets, Summary
 from papi.training.metrics import CRITERIA
 
@@ -142,3 +144,21 @@ def test_arrays_there_and_back() -> None:
 def test_sets_there_and_back() -> None:
     sets = Sets(candidates=np.eye(3, dtype=bool), rows=np.arange(3))
     assert Sets.from_arrays(sets.to_arrays()).to_arrays().keys() == {"candidates", "rows"}
+
+
+def test_packed_arrays_and_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = np.eye(30, dtype=bool)
+    confidence = sets.astype(np.float32)
+    arrays = Arrays(confidence=PackedRows.of(confidence, sets))
+    found = Arrays.from_arrays(arrays.to_arrays())
+    found.require_fitting(sets)
+    assert isinstance(found.confidence, PackedRows)
+    np.testing.assert_array_equal(np.asarray(found.confidence), confidence)
+    with pytest.raises(ValueError, match="other sets"):
+        found.require_fitting(np.roll(sets, 1, axis=1))
+    with pytest.raises(ValueError, match="is missing"):
+        Arrays.from_arrays({name: array for name, array in arrays.to_arrays().items() if "starts" not in name})
+    monkeypatch.setattr(packed_rows, "PACKED_ABOVE", 100)
+    written = Sets(candidates=sets).to_arrays()
+    assert "candidates" not in written
+    np.testing.assert_array_equal(Sets.from_arrays(written).candidates, sets)

@@ -15,7 +15,7 @@ def test_a_run_among_the_classes_is_refused(tmp_path: Path) -> None:
     config = RunConfig(data=str(tmp_path / "photos"))
     (tmp_path / "elsewhere").symlink_to("photos")
     for out in ("photos/run", "photos/cat/run", "photos", "elsewhere/run"):
-        with pytest.raises(UserError, match="where each folder is a class: choose a folder outside"):
+        with pytest.raises(UserError, match="where each subfolder is a class: choose a folder outside"):
             require_apart(config, tmp_path / out)
     for out in ("run", "photos-2/run", "photos/../run"):
         require_apart(config, tmp_path / out)

@@ -120,7 +120,7 @@ class TestOptions:
 
     def test_features_are_no_photos(self, tmp_path: Path) -> None:
         np.savez(tmp_path / "f.npz", features=np.zeros((6, 4), np.float32), labels=np.arange(6) % 2)
-        with pytest.raises(UserError, match="takes photos"):
+        with pytest.raises(UserError, match="needs photos"):
             trained(config(tmp_path / "f.npz"), tmp_path / "run")
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields, replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -121,9 +122,9 @@ class TestCandidates:
     @pytest.mark.parametrize(
         ("sets", "given", "says"),
         [
-            (CandidatesConfig(flip_rate=0.3), True, "--candidates.flip-rate does nothing"),
-            (CandidatesConfig(kind="instance-dependent", flip_rate=0.3), False, "--candidates.flip-rate does nothing"),
-            (CandidatesConfig(noise_rate=0.3), False, "--candidates.noise-rate does nothing"),
+            (CandidatesConfig(flip_rate=0.3), True, "--candidates.flip-rate has no effect"),
+            (CandidatesConfig(kind="instance-dependent", flip_rate=0.3), False, "--candidates.flip-rate has no effect"),
+            (CandidatesConfig(noise_rate=0.3), False, "--candidates.noise-rate has no effect"),
         ],
     )
     def test_a_setting_that_would_do_nothing_is_refused(self, sets: CandidatesConfig, given: bool, says: str) -> None:
@@ -143,8 +144,16 @@ class TestQuick:
         runs = [of_images(RunConfig(method=method, epochs=12)) for method in METHODS]
         assert len({(c.network, c.epochs, c.batch_size, c.drop_last, c.optim) for c in runs}) == 1
 
-    def test_the_default_is_two_passes_at_the_price_of_twelve_epochs_of_the_paper(self) -> None:
-        assert of_images(RunConfig()) == of_images(RunConfig(option=("passes=two",), epochs=20))
+    def test_the_default_is_one_pass_at_the_price_of_twelve_epochs_of_the_paper(self) -> None:
+        assert of_images(RunConfig()) == of_images(RunConfig(option=("passes=one", "set_prior=auto"), epochs=40))
+
+    @pytest.mark.parametrize(("epochs", "passes"), [(1, "one"), (50, "one"), (51, "two"), (200, "two")])
+    def test_long_runs_take_two_passes(self, epochs: int, passes: str) -> None:
+        assert of_images(RunConfig(epochs=epochs)).options["passes"] == passes
+
+    def test_the_papers_form_makes_no_use_of_the_sets(self) -> None:
+        assert of_images(RunConfig(option=("passes=paper",))).options["set_prior"] == "off"
+        assert of_images(RunConfig(preset="paper")).options["set_prior"] == "off"
 
     def test_one_view_methods_see_papis_weak_view(self) -> None:
         for method in ("proden", "rc", "cc", "lws", "supervised"):
@@ -272,6 +281,8 @@ class TestPaper:
         [
             ("cifar10", "instance-dependent", 10.0, 0.2),
             ("cifar10", "uniform", 10.0, 1.0),
+            ("cifar100", "instance-dependent", 10.0, 0.2),
+            ("cifar100", "uniform", 10.0, 1.0),
             ("fashion-mnist", "instance-dependent", 5.0, 1.0),
             ("fashion-mnist", "uniform", 10.0, 1.0),
             ("mine.npz", None, 10.0, 1.0),
@@ -313,11 +324,26 @@ class TestFrozenEncoder:
         settings = complete(RunConfig(network="timm:any", tune="head", method=method), features=True, sets_given=True)
         assert (settings.network, settings.head) == ("timm:any", "linear")
         assert (settings.epochs, settings.batch_size) == (50, 64)
-        assert (settings.optim.optimizer, settings.optim.lr, settings.optim.weight_decay) == ("adam", 1e-3, 0.02)
+        assert (settings.optim.optimizer, settings.optim.lr, settings.optim.weight_decay) == ("adam", 1e-3, 0.05)
 
     def test_papi_needs_no_alignment(self) -> None:
         settings = complete(RunConfig(network="timm:any", tune="head"), features=True, sets_given=True)
         assert (settings.options["alignment"], settings.options["confidence_momentum"]) == (False, (0.2, 0.0))
+        assert settings.options["cloud_rounds"] == 3
+
+    @pytest.mark.parametrize("tune", ["head", "all"])
+    def test_sets_have_a_say_only_if_a_person_wants_it(self, tune: Literal["head", "all"]) -> None:
+        config = RunConfig(network="timm:any", tune=tune)
+        settings = complete(config, features=tune == "head", sets_given=True)
+        assert (settings.options["set_prior"], settings.options["balance_weight"]) == ("off", 0.0)
+        asked = complete(replace(config, option=("set_prior=auto",)), features=tune == "head", sets_given=True)
+        assert asked.options["set_prior"] == "auto"
+
+    def test_clouds_trust_the_sets(self) -> None:
+        doubting = RunConfig(network="timm:any", tune="head", option=("noise_tolerance=auto",))
+        assert complete(doubting, features=True, sets_given=True).options["cloud_rounds"] == 0
+        tuned = RunConfig(network="timm:any", tune="all")
+        assert complete(tuned, features=False, sets_given=True).options["cloud_rounds"] == 0
 
     def test_what_a_person_gives_stays(self) -> None:
         config = RunConfig(network="timm:any", tune="head", head="mlp", epochs=7, option=("alignment=on",))
@@ -328,6 +354,7 @@ class TestFrozenEncoder:
         settings = complete(RunConfig(), features=True, sets_given=True)
         assert (settings.network, settings.head, settings.epochs) == ("mlp", None, 200)
         assert settings.options["alignment"]
+        assert settings.options["cloud_rounds"] == 0
 
     @pytest.mark.parametrize("count", [-1, 65])
     def test_so_many_views_make_no_sense(self, count: int) -> None:

@@ -59,7 +59,7 @@ def untouched(stopped: Path) -> Iterator[None]:
 def test_labels_of_a_run_that_was_stopped(stopped: Path, untouched: None, tmp_path: Path, capsys: Out) -> None:
     assert is_stopped(stopped)
     assert papi_exit_code("labels", stopped, "--out", tmp_path / "labels.csv") == 0
-    assert "has not finished: its last checkpoint, in epoch 3 of 4, is used" in capsys.readouterr().out
+    assert "is unfinished; using its last checkpoint, in epoch 3 of 4" in capsys.readouterr().out
     rows = list(csv.DictReader((tmp_path / "labels.csv").read_text().splitlines()))
     trained, _ = open_stopped(stopped)
     best = np.where(RunFolder(stopped).read_sets().candidates, trained.arrays.confidence, -1).argmax(1)
@@ -70,7 +70,7 @@ def test_predictions_of_a_run_that_was_stopped(stopped: Path, untouched: None, t
     images = np.zeros((5, 8, 8), np.uint8)
     np.save(tmp_path / "images.npy", images)
     assert papi_exit_code("predict", stopped, tmp_path / "images.npy", "--out", tmp_path / "out.csv") == 0
-    assert "its last checkpoint, in epoch 3 of 4, is used" in capsys.readouterr().err
+    assert "its last checkpoint, in epoch 3 of 4" in capsys.readouterr().err
     trained, _ = open_stopped(stopped)
     model = papi.Model(trained.method.network, trained.card, next(trained.method.network.parameters()).device)
     labels = [row["label"] for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines())]
@@ -119,7 +119,7 @@ def test_ending_a_run_loses_nothing(data: Path, tmp_path: Path) -> None:
 
 def test_there_must_be_something_to_end(data: Path, tmp_path: Path, capsys: Out) -> None:
     assert papi_exit_code("train", "--data", data, "--finish-now", "--out", tmp_path / "none") == 2
-    assert "holds no run that was stopped" in capsys.readouterr().err
+    assert "does not contain an interrupted run" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
     folder = tmp_path / "begun"
     folder.mkdir()
@@ -146,7 +146,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_stays(stopped: Path, tmp_path: 
     assert "after epoch 2 of 4" in note
     assert (copy / "checkpoint.pt").read_bytes() == b"half"
     (copy / "checkpoint.previous.pt").write_bytes(b"half")
-    with pytest.raises(UserError, match="no checkpoint that can be read"):
+    with pytest.raises(UserError, match="no readable checkpoint"):
         open_stopped(copy)
 
 
@@ -171,4 +171,4 @@ def test_code_from_outside_is_not_run_because_a_file_names_it(stopped: Path, tmp
     (copy / "config.json").write_text(json.dumps(record))
     for command in (["labels", copy], ["predict", copy, copy]):
         assert papi_exit_code(*command) == 2
-        assert "no code is run only because a file names it" in capsys.readouterr().err
+        assert "code from outside PaPi" in capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_a_split_is_whole_and_random(toy_dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("share", [0.001, 0.99])
 def test_a_share_that_leaves_nothing(toy_dataset: Dataset, tmp_path: Path, share: float) -> None:
-    with pytest.raises(UserError, match=r"96 training samples, too few to hold out .*--data\.holdout"):
+    with pytest.raises(UserError, match=r"96 training samples, not enough to hold out .*--data\.holdout"):
         train(toy_dataset, tmp_path / "run", replace(CONFIG, data_holdout=share))
     assert not (tmp_path / "run").exists()
 

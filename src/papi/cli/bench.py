@@ -1,4 +1,4 @@
-"""`papi bench`: the paper's tables and figures, and our own, each by one command."""
+"""`papi bench`: reproduce the tables and figures of the paper and our own experiments."""
 
 from typing import Annotated
 
@@ -16,13 +16,13 @@ def bench(
     output: Annotated[Output, Parameter(name="*")] = _OUTPUT,
     training: Annotated[Training, Parameter(name="*")] = _TRAINING,
 ) -> None:
-    """Run an experiment of the paper or one of ours, and show its tables and figures.
+    """Run an experiment from the paper or one of our own, and show its tables and figures.
 
     Parameters
     ----------
     suite
-        The name of an experiment, `all`, or `package.module:SUITE` for one of your own.
+        Name of an experiment, `all`, or `package.module:SUITE` for your own.
     """
-    from papi.cli.bench_suites import run_suites  # loads torch: not before the options are right
+    from papi.cli.bench_suites import run_suites  # imports torch: check the options first
 
     run_suites(suite, output, training)

@@ -10,47 +10,48 @@ from papi.cli.options import SWITCH, WHOLE
 from papi.config import MAX_THREADS
 from papi.errors import UserError
 
-_WHAT = Parameter(group=Group("What to show", sort_key=1))
+_WHAT = Parameter(group=Group("Output", sort_key=1))
 _RUNS = Parameter(group=Group("Runs", sort_key=2))
 _WHERE = Parameter(group=Group("Where to train", sort_key=3))
 
 
 @dataclass(frozen=True)
 class Output:
-    """What to show of a suite."""
+    """What to print and save for a suite."""
 
     scale: Annotated[Literal["cpu", "paper"] | None, _WHAT] = None
-    """cpu: small network, 10,000 images, minutes a run. paper: the released settings, for GPUs. [default: cpu]"""
+    """Size of the experiments. cpu: small network, 10,000 images, minutes per run. paper: the released settings, for
+    GPUs. [default: cpu]"""
     list_suites: Annotated[bool, _WHAT, SWITCH, Parameter(name="--list")] = False
-    """List all suites with their number of runs, how many are done, and the time the rest takes."""
+    """List all suites with the number of runs, the number of finished runs, and the estimated time for the others."""
     dry_run: Annotated[bool, _WHAT, SWITCH] = False
-    """Print the command of every cell, as a comment where it is done, and train nothing."""
+    """Print the command of every cell without training; finished cells are commented out."""
     tables_only: Annotated[bool, _WHAT, SWITCH] = False
-    """Train nothing: show what is finished."""
+    """Show the finished runs without training."""
     format: Annotated[Literal["terminal", "markdown", "latex", "csv"], _WHAT] = "terminal"
-    """How tables are printed."""
+    """Format of the tables."""
     figures: Annotated[Path | None, _WHAT] = None
-    """Save the figures of the suite in this folder, as SVG and PNG."""
+    """Save the figures of the suite in this folder as SVG and PNG."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """Where the runs of a grid are kept, and where and how many at a time they are trained."""
+    """Where to store the runs of a grid, where to train them, and how many at once."""
 
     out: Annotated[Path, _RUNS] = Path("runs/bench")
-    """Folder of the runs. Finished runs in it are found by their settings, whatever their folders are called."""
+    """Folder of the runs. Finished runs in it are found by their settings, whatever the name of their folder."""
     data_dir: Annotated[Path, _RUNS] = Path("data")
-    """Folder of the datasets."""
+    """Folder where known datasets are stored."""
     jobs: Annotated[int | None, _WHERE, WHOLE] = None
-    """Runs at a time. [default: 1 on this machine; on a cluster, as many as it takes]"""
+    """Number of runs to train at once. [default: 1 on this machine; on a cluster, as many as fit]"""
     threads: Annotated[int | None, _WHERE, WHOLE] = None
-    """CPU threads of each run. [default: the cores divided by the jobs; on a cluster 1]"""
+    """Number of CPU threads per run. [default: the number of cores divided by the jobs; 1 on a cluster]"""
     device: Annotated[str, _WHERE] = "auto"
-    """cpu, cuda …, as for `papi train`."""
+    """Device to train on: cpu, cuda …, as in `papi train`."""
     backend: Annotated[Literal["local", "dask", "ray"], _WHERE] = "local"
-    """local, or an existing cluster whose machines see the same folders: dask, ray."""
+    """Where to train: local, or dask or ray for an existing cluster whose machines share these folders."""
     address: Annotated[str | None, _WHERE] = None
-    """The address of the cluster's scheduler."""
+    """Address of the cluster's scheduler."""
 
     def __post_init__(self) -> None:
         for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):

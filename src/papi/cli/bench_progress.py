@@ -1,4 +1,4 @@
-"""How a grid goes, in the terminal: cells done, running and failed, and the time left."""
+"""The progress of a grid in the terminal: finished, running and failed cells, and the time left."""
 
 import time
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ SHOWN = 12  # running cells
 
 
 class Board:
-    """The state of all cells. It is read from their folders, so cells on other machines are seen as well."""
+    """The state of all cells. It is read from their folders, so it includes cells on other machines."""
 
     def __init__(self, cells: "list[Cell]") -> None:
         self.cells = cells
@@ -30,16 +30,16 @@ class Board:
         self.console: Console | None = None
 
     def end(self, ended: "Ended") -> None:
-        """Take note of a cell that has ended, and log it where there is no terminal to draw on."""
+        """Record a cell that has ended, and log it if the output is not a terminal."""
         if ended.error and not ended.stopped:
             self.failed.append(ended)
-        if self.console is not None and not self.console.is_terminal:  # a log gets a line a cell
+        if self.console is not None and not self.console.is_terminal:  # a log gets one line per cell
             state = "stopped" if ended.stopped else f"failed: {printable(ended.error)}" if ended.error else "done"
             count = f"[{len(self.finished()) + len(self.failed)}/{len(self.cells)}]"
             self.console.print(f"{count} {ended.cell.folder.name}: {state}", soft_wrap=True)
 
     def share(self, cell: "Cell") -> float:
-        """The share of a cell that is trained, counted in epochs."""
+        """Return the fraction of a cell's epochs that are done."""
         try:
             rows = read_bytes(cell.folder / "metrics.jsonl", ROWS_BYTES, inside=cell.folder)
             return min(1.0, rows.count(b"\n") / cell.epochs)
@@ -47,11 +47,11 @@ class Board:
             return 0.0
 
     def finished(self) -> "list[Cell]":
-        """The cells that are trained to the end, by this grid or before it."""
+        """Return the finished cells, including those that finished before this grid started."""
         return [cell for cell in self.cells if (cell.folder / "summary.json").exists()]
 
     def running(self) -> "list[Cell]":
-        """The cells that have begun since this grid started and have not ended."""
+        """Return the cells that began after this grid started and have not ended."""
         ended = {each.cell.key for each in self.failed} | {cell.key for cell in self.finished()}
         return [cell for cell in self.cells if cell.key not in ended and self._begun(cell)]
 
@@ -62,7 +62,7 @@ class Board:
             return False
 
     def seconds_left(self) -> float | None:
-        """The time left, estimated from the work done since the start; None before there is any."""
+        """Return the time left, estimated from the work done since the start; None before any work is done."""
         total = sum(cell.work for cell in self.cells) - sum(each.cell.work for each in self.failed)
         trained = float(sum(cell.work for cell in self.finished()))
         trained += sum(cell.work * self.share(cell) for cell in self.running())
@@ -82,7 +82,7 @@ class Board:
 
     @contextmanager
     def shown(self, console: Console) -> Iterator[None]:
-        """Draw the board in the terminal as long as this lasts; a log gets lines instead."""
+        """Show the board in the terminal inside this context; a log gets lines instead."""
         self.console = console
         if not console.is_terminal:
             console.print(f"{len(self.cells)} cells to train")

@@ -1,4 +1,4 @@
-"""What `papi bench` does: list suites, train their cells, print tables, save figures."""
+"""Implements `papi bench`: list suites, train their cells, print tables, save figures."""
 
 import shlex
 import sys
@@ -23,7 +23,7 @@ from papi.experiments.suites import Scale, Suite
 
 
 def run_suites(suite: str | None, output: Output, training: Training) -> None:
-    """Train what is missing of one suite or all, and show it. Exits with 1 if some cells failed."""
+    """Train the unfinished cells of one or all suites and show the results. Exit with code 1 if any cell failed."""
     results = read_runs(training.out)
     if output.list_suites or suite is None:
         print_suites(output.scale, results)
@@ -34,7 +34,11 @@ def run_suites(suite: str | None, output: Output, training: Training) -> None:
         print_commands(suites, training, results)
         return
     complete = True
-    if not output.tables_only:
+    if output.tables_only:
+        missing = [cell.data for cell in _cells(suites, training, training.data_dir) if cell.key not in results]
+        for hint in _absent(missing, training.data_dir).values():
+            make_console(stderr=True).print(f"Not on this machine: {hint}.", soft_wrap=True)
+    else:
         complete = train_missing(suites, training, results)
         results = read_runs(training.out)
     for each in suites:
@@ -46,37 +50,41 @@ def run_suites(suite: str | None, output: Output, training: Training) -> None:
 
 
 def print_commands(suites: Sequence[Suite], training: Training, results: Results) -> None:
-    """The `papi train` command of every cell, as a comment where there is a result."""
+    """Print the `papi train` command of every cell; finished cells are commented out."""
     for cell in _cells(suites, training, training.data_dir):
         command = shlex.join(["papi", "train", *cell.arguments, "--out", str(training.out / cell.folder.name)])
         print(f"# done: {command}" if cell.key in results else command)
 
 
 def train_missing(suites: Sequence[Suite], training: Training, results: Results) -> bool:
-    """Train all cells without a result and show the progress. Returns whether none of them failed.
+    """Train all unfinished cells and show the progress. Return whether all of them succeeded.
 
-    Cells whose data are not on this machine are left out, and the data listed. A signal ends the process, once the runs
-    have saved.
+    Cells whose data are not on this machine are skipped, and the missing data are listed. A signal ends the process
+    after the runs have saved.
     """
     todo = [cell for cell in _cells(suites, training, training.data_dir.resolve()) if cell.key not in results]
-    absent = {cell.data: hint for cell in todo if (hint := _absence(cell.data, training.data_dir)) is not None}
+    absent = _absent([cell.data for cell in todo], training.data_dir)
     if todo and all(cell.data in absent for cell in todo) and not results:
-        raise UserError(f"none of the data is on this machine: {'; '.join(absent.values())}.")
+        raise UserError(f"the data are not on this machine: {'; '.join(absent.values())}.")
     console = make_console()
     for hint in absent.values():
-        console.print(f"Left out, because it is not on this machine: {hint}.", soft_wrap=True)
+        console.print(f"Skipped, because the data are not on this machine: {hint}.", soft_wrap=True)
     here = [cell for cell in todo if cell.data not in absent]
     return not train_cells(here, training.jobs, training.backend, training.address)
 
 
-def _absence(data: str, data_dir: Path) -> str | None:
-    """What to do about a published dataset that is not here. Of people's own data, `papi train` tells."""
-    source = SOURCES.get(data)
-    return None if source is None or source.find(data_dir) is not None else f"{data}, {source.hint(data, data_dir)}"
+def _absent(data: Sequence[str], data_dir: Path) -> dict[str, str]:
+    """Return how to get the known datasets that are not on this machine. `papi train` checks your own data."""
+    known = {name: SOURCES[name] for name in data if name in SOURCES}
+    return {
+        name: f"{name}, {source.hint(name, data_dir)}"
+        for name, source in known.items()
+        if source.find(data_dir) is None
+    }
 
 
 def _cells(suites: Sequence[Suite], training: Training, data_dir: Path) -> list[Cell]:
-    """One cell for each different run. Machines of a cluster need an absolute `data_dir`."""
+    """Return one cell for each distinct run. The machines of a cluster need an absolute `data_dir`."""
     share = max(1, cpu_count() // (training.jobs or 1)) if training.backend == "local" else 1
     configs = [config for suite in suites for config in suite.cells()]
     here = [replace(config, data_dir=data_dir, device=training.device) for config in configs]
@@ -101,29 +109,29 @@ def _print_tables(suite: Suite, scale: Scale, results: Results, format: str) -> 
 
 
 def _save_figures(suite: Suite, results: Results, folder: Path) -> None:
-    """Figures without curves are left out. Standard output stays free for the tables."""
+    """Save the figures that have curves. Messages go to standard error, so that standard output has only tables."""
     console = make_console(stderr=True)
     try:
         saved = save_all(suite, results, folder)
     except OSError as error:
         raise UserError(
-            f"the figures cannot be written to {folder} ({error.strerror}). Choose another folder with --figures."
+            f"the figures cannot be written to {folder} ({error.strerror}): choose another folder with --figures."
         ) from error
     for _, file in saved:
         console.print(f"{file} and {file.with_suffix('.png').name}", soft_wrap=True)
     if len(saved) < len(suite.figures):
         console.print(
-            f"{suite.name}: {len(suite.figures) - len(saved)} of {len(suite.figures)} figures have no run yet."
+            f"{suite.name}: {len(suite.figures) - len(saved)} of {len(suite.figures)} figures have no finished run yet."
         )
 
 
 def print_suites(scale: Scale | None, results: Results) -> None:
-    """Every suite, how many of its runs are done, and how long the rest takes."""
+    """Print every suite with the number of finished runs and the estimated time for the others."""
     console = make_console()
     for each, suites in SUITES.items():
         if scale not in (None, each):
             continue
-        table = Table("suite", "runs", "done", "left here", "left on a GPU", "what it is", title=f"--scale {each}")
+        table = Table("suite", "runs", "done", "time here", "time on a GPU", "experiment", title=f"--scale {each}")
         for suite in suites.values():
             runs = {cells.key(config): config for config in suite.cells()}
             left = [config for key, config in runs.items() if key not in results]
@@ -132,8 +140,9 @@ def print_suites(scale: Scale | None, results: Results) -> None:
             table.add_row(suite.name, str(len(runs)), str(len(runs) - len(left)), here, on_gpu, suite.title)
         console.print(table)
     console.print(
-        "Time here: from a measured step, one run at a time. On a GPU: from the number of operations, at "
-        f"{GPU_FLOPS / 1e12:.0f} TFLOP/s. Runs that several suites need are counted in each and trained once."
+        "Times are estimates for the remaining runs: here from a measured step, one run at a time; on a GPU from the "
+        f"number of operations at {GPU_FLOPS / 1e12:.0f} TFLOP/s. A run that several suites share is counted in each "
+        "and trained once."
     )
     console.print("`papi bench NAME --dry-run` prints the commands; `papi bench NAME` runs them.")
 

@@ -1,4 +1,4 @@
-"""`papi check`: read everything one would train on, train nothing, and say what was found."""
+"""`papi check`: read the training data without training, and report statistics and problems."""
 
 import dataclasses
 import shlex
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from papi.cli.options import DATA, WHOLE, config_options, option_name
 from papi.cli.options_file import tell_options
-from papi.cli.terminal import make_console, printable
+from papi.cli.terminal import counted, make_console, printable
 from papi.config import CandidatesConfig, RunConfig
 from papi.data.candidates import covering_pairs, frequent_pairs, require_useful, stand_ins, statistics
 from papi.data.dataset import Dataset
@@ -26,10 +26,10 @@ from papi.setup.data import load_dataset
 
 PAIRS = 10
 PEOPLE = 10  # annotators in a table
-GROUPS = 10  # of a level of the tree, shown
-PROBLEMS = 20  # shown; the rest is counted
-CLASSES = 1_000  # more rows than anybody reads
-COUNTED = 20_000  # samples that tell which labels stand in for others
+GROUPS = 10  # groups shown per level of the class hierarchy
+PROBLEMS = 20  # shown; the rest are counted
+CLASSES = 1_000  # rows in the table of classes
+COUNTED = 20_000  # samples used to find labels that stand in for others
 _CANDIDATES = CandidatesConfig()
 
 
@@ -44,23 +44,25 @@ def check(
     tree: Annotated[Path | None, DATA, Parameter(name="--classes.tree")] = None,
     image_column: Annotated[str | None, DATA, Parameter(name="--data.image-column")] = None,
 ) -> None:
-    """Read data and candidate labels without training, and report every problem with its file and line.
+    """Check data and candidate labels without training; report every problem with its file and line.
 
     Parameters
     ----------
     data
-        A folder of images, a file, or a dataset by name. [default: that of papi.toml in this folder]
+        Folder of images, data file, or name of a known dataset. [default: the data in this folder's papi.toml]
     data_dir
-        Folder of the datasets.
+        Folder where known datasets are stored.
     size
-        Height and width of the images in pixels. [default: theirs if they share a small one, else 64]
+        Resize images to this height and width in pixels. [default: their own size if it is small and the same for all,
+        otherwise 64]
     tree
-        A tree of classes: a csv with the columns label and parent, or nested json.
+        Class hierarchy: a csv file with the columns label and parent, or nested json.
     image_column
-        The column of images in parquet files and Hugging Face's datasets. [default: image, or the first with images]
+        Name of the image column in parquet files and Hugging Face datasets. [default: image, or the first column with
+        images]
     """
     if data is None:
-        raise UserError("there is nothing to check: give a folder of images, a file, or a dataset by name.")
+        raise UserError("no data to check: specify a folder of images, a file, or the name of a known dataset.")
     console = make_console()
     tell_options(console)
     config = RunConfig(
@@ -89,7 +91,7 @@ def check(
 
 
 class _Problems:
-    """Counts problems and keeps the first: a table can have a million."""
+    """Counts problems and keeps only the first ones, because a table can have a million."""
 
     def __init__(self) -> None:
         self.first: list[str] = []
@@ -102,7 +104,7 @@ class _Problems:
 
 
 def _read(config: RunConfig, console: Console, problems: _Problems) -> Dataset | None:
-    """Read the data and collect problems; None if they cannot be read at all."""
+    """Read the data and collect problems; return None if the data cannot be read at all."""
     with _bar(console) as bar:
         task = bar.add_task("reading", total=None)
 
@@ -117,7 +119,7 @@ def _read(config: RunConfig, console: Console, problems: _Problems) -> Dataset |
 
 
 def _words(config: RunConfig) -> list[str]:
-    """Return what to give `papi train` for the data and sets that were checked."""
+    """Return the options of `papi train` for the checked data and candidate labels."""
     default = RunConfig()
     words = ["--data", config.data]
     for name in ("data_dir", "data_size", "data_image_column", "classes_tree"):
@@ -132,13 +134,13 @@ def _words(config: RunConfig) -> list[str]:
 
 
 def describe(console: Console, dataset: Dataset) -> None:
-    """Show what is there: samples, classes, sizes of candidate sets, and labels that occur together."""
+    """Print the samples, the classes, the sizes of the candidate sets, and labels that occur together."""
     tests = "" if dataset.test_samples is None else f" and {len(dataset.test_samples):,} for testing"
     classes = "1 class" if len(dataset.class_names) == 1 else f"{len(dataset.class_names):,} classes"
     shape = " x ".join(str(size) for size in dataset.input_shape)
     console.print(
         f"{printable(dataset.name)}: {len(dataset.samples):,} {dataset.kind} of {shape} for training{tests}, "
-        f"{classes}, true labels {'given' if dataset.labels is not None else 'not given'}",
+        f"{classes}, {'with' if dataset.labels is not None else 'without'} true labels",
         soft_wrap=True,
     )
     for note in dataset.notes:
@@ -147,66 +149,76 @@ def describe(console: Console, dataset: Dataset) -> None:
         groups = Counter(level)
         shown = ", ".join(f"{printable(name)} ({count})" for name, count in list(groups.items())[:GROUPS])
         more = f" and {len(groups) - GROUPS:,} more" if len(groups) > GROUPS else ""
-        console.print(f"Level {number} of the tree has {len(groups):,} groups: {shown}{more}", soft_wrap=True)
+        console.print(f"Level {number} of the hierarchy has {len(groups):,} groups: {shown}{more}", soft_wrap=True)
     if dataset.candidates is None:
-        console.print("There are no candidate sets; `papi train` makes them from the true labels.")
+        console.print("There are no candidate labels; `papi train` synthesizes them from the true labels.")
         return
     found = statistics(dataset.candidates, dataset.labels)
     console.print(
-        f"{found['mean_candidates']:.2f} candidate labels a sample; {found['singletons']:.1%} have one, "
+        f"{found['mean_candidates']:.2f} candidate labels per sample; {found['singletons']:.1%} have only one, "
         f"{found['full_sets']:.1%} have all"
     )
     if "true_label_present" in found:
-        console.print(f"{found['true_label_present']:.2%} of the sets contain the true label")
+        console.print(f"{found['true_label_present']:.2%} of the candidate sets contain the true label")
     console.print(_sizes(dataset.candidates))
     console.print(_classes(dataset, dataset.candidates))
-    pairs = Table("label", "and label", "together in", title="Labels that occur together most often")
-    for first, second, count in frequent_pairs(dataset.candidates, dataset.class_names, PAIRS):
-        pairs.add_row(Text(printable(first)), Text(printable(second)), f"{count:,} sets")
-    console.print(pairs)
+    _print_filled(console, _pairs(dataset, dataset.candidates))
     if len(dataset.class_names) <= CLASSES:
-        console.print(_stand_ins(dataset, dataset.candidates))
+        _print_filled(console, _stand_ins(dataset, dataset.candidates))
 
 
 def describe_annotators(console: Console, dataset: Dataset) -> None:
-    """Show how good those are who voted, and who disagrees with whom."""
+    """Print the estimated accuracy of each annotator, and which annotators disagree."""
     if dataset.opinions is None or len(dataset.opinions.annotators) < 2:
         return
     people = annotators(dataset.opinions, dataset.class_names)
     table = Table(
         "annotator",
         "images",
-        "right",
-        "takes most often",
+        "accuracy",
+        "most frequent confusion",
         title="Annotators",
-        caption="Estimated from their answers alone",
+        caption="Estimated from the answers alone, without true labels",
     )
     for each in people[:PEOPLE]:
         habit = "–" if each.habit is None else f"{each.habit[0]} for {each.habit[1]} ({each.habit[2]:.0%})"
         right = "–" if each.accuracy is None else f"{each.accuracy:.1%}"
         table.add_row(Text(printable(each.name)), f"{each.images:,}", right, Text(printable(habit)))
     if len(people) > PEOPLE:
-        table.title = f"The {PEOPLE} of {len(people):,} annotators who are right least often"
+        table.title = f"The {PEOPLE} least accurate of {len(people):,} annotators"
     console.print(table)
     pairs = disagreements(dataset.opinions, len(dataset.class_names))
     if pairs:
-        table = Table("annotator", "and annotator", "images of both", "differ", title="Who disagrees with whom")
+        table = Table("annotator", "other annotator", "common images", "disagreement", title="Disagreement")
         for pair in pairs[:PAIRS]:
             names = Text(printable(pair.first)), Text(printable(pair.second))
             table.add_row(*names, f"{pair.common:,}", f"{pair.share:.1%}")
         console.print(table)
 
 
+def _print_filled(console: Console, table: Table) -> None:
+    """Print a table unless it has no rows."""
+    if table.row_count:
+        console.print(table)
+
+
+def _pairs(dataset: Dataset, candidates: np.ndarray) -> Table:
+    table = Table("label", "other label", "together in", title="Labels that most often occur together")
+    for first, second, count in frequent_pairs(candidates, dataset.class_names, PAIRS):
+        table.add_row(Text(printable(first)), Text(printable(second)), counted(count, "set"))
+    return table
+
+
 def _stand_ins(dataset: Dataset, candidates: np.ndarray) -> Table:
-    """Labels that are a candidate of a class more often than the class is one of theirs."""
+    """Return labels that are candidates of a class's samples more often than the other way round."""
     some = slice(None, None, 1 + len(candidates) // COUNTED)
     candidates = candidates[some]
     if dataset.labels is None:
-        shares, caption = candidates / candidates.sum(1, keepdims=True), "All candidates of a sample count the same."
+        shares, caption = candidates / candidates.sum(1, keepdims=True), "Each candidate of a sample counts equally."
     else:
-        shares, caption = np.eye(candidates.shape[1])[dataset.labels[some]], "By the true labels."
-    title = "Labels that stand in for others"
-    table = Table("class", "label beside it", "of the class", "the other way round", title=title, caption=caption)
+        shares, caption = np.eye(candidates.shape[1])[dataset.labels[some]], "Based on the true labels."
+    title = "Labels that are often added to another class"
+    table = Table("class", "added label", "share of the class", "the other way round", title=title, caption=caption)
     for name, label, share, back in covering_pairs(stand_ins(candidates, shares), dataset.class_names, PAIRS):
         table.add_row(Text(printable(name)), Text(printable(label)), f"{share:.0%}", f"{back:.0%}")
     return table
@@ -221,7 +233,7 @@ def _sizes(candidates: np.ndarray) -> Table:
 
 
 def _classes(dataset: Dataset, candidates: np.ndarray) -> Table:
-    table = Table("class", "number of sets", "only candidate in", "true label of", title="Classes")
+    table = Table("class", "candidate of", "only candidate of", "true label of", title="Samples per class")
     if len(dataset.class_names) > CLASSES:
         table.caption = f"The first {CLASSES:,} of {len(dataset.class_names):,} classes"
     alone = candidates[candidates.sum(1) == 1].sum(0)
@@ -232,10 +244,10 @@ def _classes(dataset: Dataset, candidates: np.ndarray) -> Table:
 
 
 def _find_useless(dataset: Dataset, problems: _Problems) -> None:
-    """Add a problem if nothing can be learned from the candidate sets."""
+    """Add a problem if no classifier can be learned from the candidate sets."""
     if dataset.candidates is None:
         if len(dataset.class_names) < 2:
-            problems(f"{dataset.name} knows one class only: a classifier needs two or more. Is a table missing?")
+            problems(f"{dataset.name} has only one class: a classifier needs two or more. Is a table missing?")
         return
     try:
         require_useful(dataset.candidates, dataset.name)

@@ -1,4 +1,4 @@
-"""`papi compare`: which of several runs to keep, judged by candidate sets that none of them was trained on."""
+"""`papi compare`: rank runs by the candidate labels of validation samples, without true labels."""
 
 import shlex
 from collections import defaultdict
@@ -13,7 +13,7 @@ from papi.cli.terminal import make_console, printable
 from papi.report.criteria import Judged, Place, Regret, places, read_judged, regrets
 from papi.report.measures import CRITERIA
 
-_HOLD_OUT = "Next: papi train … --data.holdout 0.1, to hold samples out"
+_HOLD_OUT = "Next: papi train … --data.holdout 0.1, to train with a validation set"
 Criterion = Literal["covering-rate", "approximated-accuracy", "candidate-likelihood"]
 
 
@@ -24,7 +24,7 @@ def compare(
     by: Criterion = "covering-rate",
     regret: Annotated[bool, SWITCH] = False,
 ) -> None:
-    """Rank runs by how well they predict the candidate labels of held-out samples.
+    """Rank runs by how well they predict the candidate labels of their validation sets.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ def compare(
     more
         Folders of other runs.
     by
-        The criterion that decides the order.
+        Criterion to rank by.
     regret
-        Instead, show what each criterion costs: how far the epochs it picks are below the best test accuracy.
+        Show the regret of each criterion instead: how far the test accuracy of the selected epoch is below the best.
     """
     given = {path.resolve(): path for path in (first, *more)}
     runs = [read_judged(path) for path in given]
@@ -43,11 +43,11 @@ def compare(
     if regret:
         found = regrets(runs)
         if not found:
-            console.print("No run has both a test accuracy and a criterion: there is nothing to measure.")
+            console.print("No run has both a test accuracy and a criterion, so there is no regret to show.")
             console.print(_HOLD_OUT)
             return
         console.print(_regret_table(found))
-        console.print("Next: papi train … --select covering-rate, to keep the epoch that this criterion picks")
+        console.print("Next: papi train … --select covering-rate, to keep the epoch that this criterion selects")
         return
     key = by.replace("-", "_")
     console.print(_ranking(runs, key))
@@ -88,12 +88,12 @@ def _cell(criterion: str, place: Place) -> str:
 
 
 def notes(runs: list[Judged], key: str) -> list[str]:
-    """Return what to know before believing the order."""
+    """Return notes about runs that cannot be ranked, are unfinished, tie, or are not comparable."""
     told, tied = [], defaultdict(list)
     found = places(runs, key)
     for run, place in zip(runs, found, strict=True):
         if place.rank is None:
-            told.append(f"{printable(run.name)} held no samples out: train it with --data.holdout 0.1 to rank it.")
+            told.append(f"{printable(run.name)} has no validation set: train it with --data.holdout 0.1 to rank it.")
         else:
             tied[place.rank].append(printable(run.name))
         if not run.finished:
@@ -102,15 +102,15 @@ def notes(runs: list[Judged], key: str) -> list[str]:
     told += [f"{' and '.join(names)} tie by {key.replace('_', ' ')}." for names in tied.values() if len(names) > 1]
     if len({run.parts for run, place in zip(runs, found, strict=True) if place.rank is not None}) > 1:
         told.append(
-            "Not all runs were judged by the same samples and candidates: small differences between them mean little. "
-            "Use the same data, --candidates.seed, --seed and --data.holdout to make them comparable."
+            "The runs have different validation sets or candidate labels, so small differences mean little. "
+            "To make runs comparable, use the same data, --candidates.seed, --seed and --data.holdout."
         )
     return told
 
 
 def _regret_table(found: list[Regret]) -> Table:
     table = Table(
-        "task", "picked by", "runs", "test accuracy there", "below the best: mean", "worst",
+        "task", "selected by", "runs", "test accuracy", "mean regret", "worst",
         "rank correlation over epochs", "over runs",
     )  # fmt: skip
     task = ""

@@ -1,4 +1,4 @@
-"""`papi datasets`: the datasets that have a name, whether they are on this machine, and how to get them."""
+"""`papi datasets`: list the known datasets, show which are on this machine, and download them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +17,17 @@ from papi.errors import UserError, unknown
 
 datasets = App(name="datasets")
 
-_DataDir = Annotated[Path, Parameter(help="Folder of the datasets.")]
+_DataDir = Annotated[Path, Parameter(help="Folder where known datasets are stored.")]
 
 
 @datasets.default
 def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> None:
-    """List the known datasets and whether they are on this machine, or describe one.
+    """List the known datasets and show which are on this machine, or describe one dataset.
 
     Parameters
     ----------
     name
-        A known dataset. [default: list all]
+        Name of a known dataset. [default: list all]
     """
     console = make_console()
     if name is not None:
@@ -45,7 +45,7 @@ def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> No
         here = "no" if each in absent else "yes"
         table.add_row(each, _counts(source), _shape(source), str(source.classes), source.licence, here)
     console.print(table)
-    console.print("`papi datasets NAME` describes one; `papi train --data NAME` trains on it.")
+    console.print("`papi datasets NAME` describes a dataset; `papi train --data NAME` trains on it.")
     if offered := [each for each, source in absent.items() if source.remotes]:
         console.print(f"`papi datasets get NAME` downloads {', '.join(offered)}.", soft_wrap=True)
 
@@ -59,11 +59,11 @@ def _shape(source: Source) -> str:
 
 
 def _describe(console: Console, name: str, source: Source, data_dir: Path) -> None:
-    """Print everything that is known about a dataset."""
+    """Print the details of a dataset."""
     found = source.find(data_dir)
     numbers = {"mean": source.mean, "std": source.std}
     facts = {
-        "what it is": source.title,
+        "title": source.title,
         "published at": source.published,
         "licence": source.licence,
         "samples": f"{_counts(source)} of {_shape(source)}",
@@ -79,30 +79,30 @@ def _describe(console: Console, name: str, source: Source, data_dir: Path) -> No
 
 
 def _views(source: Source) -> str:
-    """Return the weak and the strong view in words."""
+    """Describe the weak and the strong augmentation."""
     if len(source.shape) == 1:
         return "weak: noise; strong: more noise, and some features dropped"
     recipe = source.recipe
     weak = [
-        f"a random part resized to {recipe.resized_crop}" if recipe.resized_crop else "",
-        "mirror" if recipe.flip else "",
-        f"crop with padding {recipe.crop_padding}" if recipe.crop_padding else "",
+        f"random crop resized to {recipe.resized_crop}" if recipe.resized_crop else "",
+        "horizontal flip" if recipe.flip else "",
+        f"random crop with padding {recipe.crop_padding}" if recipe.crop_padding else "",
     ]
     strong = [
         f"AutoAugment {recipe.policy}" if recipe.policy else "",
         f"cutout {recipe.cutout}" if recipe.cutout else "",
     ]
-    return f"weak: {', '.join(filter(None, weak)) or 'untouched'}; strong: also {', '.join(filter(None, strong))}"
+    return f"weak: {', '.join(filter(None, weak)) or 'none'}; strong: also {', '.join(filter(None, strong))}"
 
 
 @datasets.command
 def get(name: str, /, *, data_dir: _DataDir = Path("data")) -> None:
-    """Download a dataset and verify it. An interrupted download is continued.
+    """Download a dataset and verify it. The same command continues an interrupted download.
 
     Parameters
     ----------
     name
-        A known dataset.
+        Name of a known dataset.
     """
     if name not in SOURCES:
         raise unknown("dataset", name, SOURCES)
@@ -122,13 +122,13 @@ def get(name: str, /, *, data_dir: _DataDir = Path("data")) -> None:
 
 def _conclude(console: Console, name: str, source: Source, data_dir: Path) -> None:
     found = source.find(data_dir)
-    assert found is not None, "all its files have just been put there"
+    assert found is not None, "all its files have just been downloaded"
     console.print(f"{name} is ready: {found}", soft_wrap=True)
     console.print(f"Licence: {source.licence} ({source.published})", soft_wrap=True)
 
 
 def _shown(bar: Progress, name: str) -> Callable[[int, int], None]:
-    """Return what shows the bytes of one download in the bar."""
+    """Return a callback that shows the bytes of one download in the bar."""
     task = bar.add_task(name, total=None)
     return lambda done, total: bar.update(task, completed=done, total=total or None)
 

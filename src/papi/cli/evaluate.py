@@ -1,4 +1,4 @@
-"""`papi evaluate`: how good a trained model is, class by class."""
+"""`papi evaluate`: measure the test accuracy of a trained model, overall and per class."""
 
 import shlex
 from dataclasses import replace
@@ -35,23 +35,23 @@ def evaluate(
     data_dir: Annotated[Path | None, Parameter(show_default=False)] = None,
     network: OutsideNetwork = None,
 ) -> None:
-    """Measure a trained model on test images.
+    """Evaluate a trained model on test images.
 
     Parameters
     ----------
     run
         Folder of a finished run.
     data
-        Another dataset with all or some of the classes: its test images or, if it has none, all images with true
-        labels. [default: the test images of the run]
+        Another dataset with all or some of the model's classes. Its test images are used; if it has none, all its
+        images with true labels. [default: the test images of the run]
     data_dir
-        Folder of the datasets. [default: that of the run]
+        Folder where known datasets are stored. [default: the folder of the run]
     """
     folder = RunFolder(run)
     record = folder.begun()
-    model = papi.load(run, network=network)  # torch is loaded here, when the options are known to be right
+    model = papi.load(run, network=network)  # imports torch: check the options first
     config = _config(folder, data_dir)
-    # On its own training data, only what was held out tells how good a model is, even if a person names that data.
+    # A model must not be evaluated on its training samples, even if --data names the data it was trained on.
     other = data is not None and Path(data).resolve() != Path(config.data).resolve()
     if data is not None and other:
         config = _elsewhere(config, data, model.shape)
@@ -67,13 +67,13 @@ def evaluate(
 
 
 def _config(folder: RunFolder, data_dir: Path | None) -> RunConfig:
-    """Return the config of the run, with its datasets in another folder if there is one."""
+    """Return the config of the run, with another data folder if one is given."""
     config = folder.read_run_config()
     return replace(config, data_dir=data_dir or config.data_dir)
 
 
 def _elsewhere(config: RunConfig, data: str, shape: tuple[int, ...]) -> RunConfig:
-    """Return how to read other data for a model that takes `shape`: all of them, as none were trained on."""
+    """Return the config that reads all of the other data, for a model with inputs of this `shape`."""
     folder = data not in SOURCES and Path(data).is_dir()
     return replace(
         config,
@@ -87,38 +87,39 @@ def _elsewhere(config: RunConfig, data: str, shape: tuple[int, ...]) -> RunConfi
 
 
 def _labelled(dataset: Dataset, other: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return what to measure on: test images; for other data without them, all images."""
+    """Return the samples to evaluate on: the test images; for other data without test images, all images."""
     if dataset.test_samples is not None and dataset.test_labels is not None:
         return dataset.test_samples, dataset.test_labels
     if not other:
         raise UserError(
-            f"{dataset.name} has no test images with true labels: give other images with true labels with --data."
+            f"{dataset.name} has no test images with true labels: specify other images with true labels with --data."
         )
     if dataset.labels is None:
         raise UserError(
-            f"{dataset.name} has no true labels to measure by: it needs one for each row, or rows of the split `test`."
+            f"{dataset.name} has no true labels to evaluate on: add one to each row, or add rows with the split `test`."
         )
     return dataset.samples, dataset.labels
 
 
 def _in_classes_of(names: tuple[str, ...], dataset: Dataset, labels: np.ndarray) -> tuple[Dataset, np.ndarray]:
-    """Return the data with the classes of the model, of which they may have a part, in any order."""
+    """Map the classes of the data, which may be a subset in any order, to the classes of the model."""
     if dataset.class_names == names:
         return dataset, labels
     place = {name: k for k, name in enumerate(names)}
     strange = [name for name in dataset.class_names if name not in place]
     if strange:
         raise UserError(
-            f"{dataset.name} has the class {strange[0]!r}, which is none of the model's: {', '.join(names)}."
+            f"{dataset.name} has the class {strange[0]!r}, which the model does not have; its classes are "
+            f"{', '.join(names)}."
         )
     columns = np.array([place[name] for name in dataset.class_names], np.int64)
-    note = f"{dataset.name} has {len(columns)} of the model's {len(names)} classes: it is measured on those."
+    note = f"{dataset.name} has {len(columns)} of the model's {len(names)} classes: only these are evaluated."
     notes = (*dataset.notes, note) if len(columns) < len(names) else dataset.notes
     return replace(dataset, class_names=names, levels=(), notes=notes), columns[labels]
 
 
 def _notes(folder: RunFolder, record: Record, config: RunConfig, dataset: Dataset, other: bool) -> list[str]:
-    """Return what to know about the data before believing the numbers."""
+    """Return notes and warnings about the data."""
     if other:
         return [f"Note: {printable(note)}" for note in dataset.notes]
     warning = _warning(folder, record, config, dataset)
@@ -126,16 +127,16 @@ def _notes(folder: RunFolder, record: Record, config: RunConfig, dataset: Datase
 
 
 def _warning(folder: RunFolder, record: Record, config: RunConfig, dataset: Dataset) -> str | None:
-    """Return a warning if the data are not, or not surely, those that the run was trained on."""
+    """Return a warning if the data differ, or may differ, from the data of the run."""
     try:
         sets = folder.read_sets()
     except UserError:
         doctor = f"papi doctor {shlex.quote(str(folder.path))}"
-        return f"candidates.npz cannot be read, so the data may not be those of the run: see `{doctor}`."
+        return f"candidates.npz cannot be read, so the data may differ from the data of the run: see `{doctor}`."
     enough = config.limit is None or config.limit <= len(dataset.samples)
     if enough and _same(record, dataset.limited(config.limit), sets):
         return None
-    return f"{config.data} may have changed since the run was trained; this is measured on what is there now."
+    return f"{config.data} may have changed since the run was trained; these results are for the current data."
 
 
 def _same(record: Record, dataset: Dataset, sets: Sets) -> bool:
@@ -151,23 +152,23 @@ def _show(console: Console, probabilities: np.ndarray, labels: np.ndarray, datas
         console.print(line, soft_wrap=True)
     console.print(
         f"Calibration error {calibration_error(probabilities, labels):.2%}: "
-        "the average gap between the model's confidence and how often it is right",
+        "the average gap between the model's confidence and its accuracy",
         soft_wrap=True,
     )
     console.print(_class_table(predicted, labels, dataset.class_names))
 
 
 def _level_lines(predicted: np.ndarray, labels: np.ndarray, levels: Levels) -> list[str]:
-    """Return a line for each level of the tree of classes, from the top."""
+    """Return a line for each level of the class hierarchy, from the top."""
     shares = level_accuracies(predicted, labels, levels)
     return [
-        f"Accuracy at level {number} of the tree, {len(set(level)):,} groups: {share:.2%}"
+        f"Accuracy at level {number} of the hierarchy ({len(set(level)):,} groups): {share:.2%}"
         for number, (level, share) in enumerate(zip(levels, shares, strict=True), 1)
     ]
 
 
 def _class_table(predicted: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Table:
-    table = Table("class", "images", "accuracy", "most often taken for")
+    table = Table("class", "images", "accuracy", "most often confused with")
     classes = len(names)
     answers = np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
     for name, row, right in zip(names, answers - np.diag(answers.diagonal()), answers.diagonal(), strict=True):

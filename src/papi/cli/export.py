@@ -1,4 +1,4 @@
-"""`papi export`: a trained model for other programs, or for the Hugging Face Hub."""
+"""`papi export`: export a trained model for other programs or for the Hugging Face Hub."""
 
 import json
 from pathlib import Path
@@ -30,16 +30,16 @@ def export(
     run
         Folder of a finished run, or its model.safetensors.
     kind
-        onnx (ONNX Runtime and many other programs), pt2 (torch.export), torchscript (older programs), or safetensors
-        (weights for `papi.load`).
+        Format: onnx (ONNX Runtime and many other programs), pt2 (torch.export), torchscript (older programs), or
+        safetensors (weights for `papi.load`).
     out
-        The file to write. [default: model.* in the folder `exported` of the run]
+        Output file. [default: model.* in the subfolder `exported` of the run]
     hub_folder
-        Write a folder for the Hugging Face Hub instead: model card, settings, weights and the exported file.
+        Write a folder for the Hugging Face Hub instead, with the model card, settings, weights and the exported file.
     """
     if out is not None and hub_folder is not None:
-        raise UserError("--out and --hub-folder exclude each other: give one file, or one folder for all files.")
-    from papi.export import formats, hub  # loads torch: `papi export --help` does without
+        raise UserError("--out and --hub-folder cannot be used together: choose one file, or one folder for all files.")
+    from papi.export import formats, hub  # imports torch, which `papi export --help` does not need
 
     suffixes = {name: form.suffix for name, form in formats.FORMATS.items()}
     home = run if run.is_dir() else run.parent
@@ -58,25 +58,27 @@ def export(
         difference = hub.write_hub_folder(model, kind, hub_folder, home.resolve().name, record, summary)
         advice = f"add a licence to {hub_folder / 'README.md'}, then upload the folder"
     console = make_console()
-    console.print(f"The model is in {hub_folder or file}", soft_wrap=True)
-    console.print(f"Its probabilities differ from the model's by at most {difference:.1g}.")
+    console.print(f"Exported the model to {hub_folder or file}", soft_wrap=True)
+    console.print(f"Its probabilities differ from the original model's by at most {difference:.1g}.")
     told = formats.preprocessing(model)
     if told is not None and kind != "safetensors":
-        console.print(f"It takes prepared photos: {told}. papi.load(…).prepare(photos) does this.", soft_wrap=True)
+        console.print(
+            f"It expects preprocessed photos: {told}. papi.load(…).prepare(photos) does this.", soft_wrap=True
+        )
     console.print(f"Next: {advice}", soft_wrap=True)
 
 
 def _require_suffix(kind: str, file: Path, suffixes: dict[str, str]) -> None:
-    """Stop if the name promises another format: programs go by it, and PyTorch insists on .pt2 for its own."""
+    """Reject a file extension of another format: programs rely on it, and PyTorch requires .pt2."""
     others = {"." + suffix.rpartition(".")[2] for name, suffix in suffixes.items() if name != kind}
     if file.suffix.lower() in others or (kind == "pt2" and file.suffix != suffixes[kind]):
         raise UserError(
-            f"--out {file} does not fit --format {kind}: use a name that ends in {suffixes[kind]}, or another format."
+            f"--out {file} does not match --format {kind}: use a name that ends in {suffixes[kind]}, or another format."
         )
 
 
 def _use(kind: str, file: Path, samples: str) -> str:
-    """Return the line with which a program gets probabilities from the file."""
+    """Return the line of Python code that computes probabilities with the file."""
     name = json.dumps(str(file))
     return {
         "onnx": f'onnxruntime.InferenceSession({name}).run(None, {{"{samples}": {samples}}})[0]',

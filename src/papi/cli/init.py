@@ -1,4 +1,4 @@
-"""`papi init`: look at a folder, say what is there, and write the options of `papi train` for it."""
+"""`papi init`: inspect a folder, describe what was found, and write the options of `papi train` for it."""
 
 import json
 import shlex
@@ -25,22 +25,22 @@ def init(
     table: Annotated[Path | None, Parameter("--candidates.file")] = None,
     force: Annotated[bool, SWITCH] = False,
 ) -> None:
-    """Look at a folder, say what was understood, and write papi.toml with the options of `papi train`.
+    """Inspect a folder, describe what was found, and write papi.toml with the options of `papi train`.
 
     Parameters
     ----------
     folder
-        Folder with your images and tables. [default: this one]
+        Folder with your images and tables. [default: the current folder]
     data
-        Folder of the images, or file with the samples, if it cannot be told.
+        Folder of the images, or file with the samples, if it cannot be detected.
     table
-        File with the candidate labels, if it cannot be told.
+        File with the candidate labels, if it cannot be detected.
     force
-        Replace a papi.toml that is there.
+        Replace an existing papi.toml.
     """
     file = folder / NAME
     if file.exists() and not force:
-        raise UserError(f"{file} is there already: edit it, or replace it with --force.")
+        raise UserError(f"{file} already exists: edit it, or replace it with --force.")
     console = make_console()
     found = look(folder, data, table)
     while isinstance(found, Question):
@@ -51,41 +51,43 @@ def init(
         console.print(printable(line), soft_wrap=True)
     _write(file, found)
     listed = ", ".join(f"{name}={as_word(value)}" for name, value in found.options.items())
-    console.print(f"{file} has the options: {printable(listed)}", soft_wrap=True)
+    console.print(f"Wrote {file} with the options: {printable(listed)}", soft_wrap=True)
     there = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     console.print(f"Next: {there}papi check && papi train", soft_wrap=True)
 
 
 def _ask(console: Console, question: Question) -> Path:
-    """Return what a person answers. Without a terminal there is nobody to ask."""
+    """Ask the user to choose. Raise `UserError` if there is no terminal."""
     listed = ", ".join(str(choice) for choice in question.choices)
     if not (sys.stdin is not None and sys.stdin.isatty() and console.is_terminal):
-        raise UserError(f"{question.text} Give {question.option} with one of: {listed}.")
+        raise UserError(f"{question.text} Set {question.option} to one of: {listed}.")
     console.print(question.text)
     for number, choice in enumerate(question.choices, 1):
         console.print(f"  {number}  {printable(str(choice))}", soft_wrap=True)
     while True:
-        answer = input("Its number: ").strip()
+        answer = input("Number: ").strip()
         if answer.isdecimal() and 1 <= int(answer) <= len(question.choices):
             return question.choices[int(answer) - 1]
 
 
 def _write(file: Path, found: Understood) -> None:
-    """Write the options, and what they were chosen by as a comment."""
+    """Write the options, with the reasons for them as comments."""
     comment = "".join(f"# {printable(line)}\n" for line in found.told)
     lines = "".join(f"{_key(name)} = {_value(value)}\n" for name, value in found.options.items())
-    head = "# Options of `papi train` in this folder; `papi train --help-all` lists all there are.\n"
+    head = "# Options of `papi train` in this folder; `papi train --help-all` lists all options.\n"
     with output_file(file) as half:
         half.write_text(f"{head}{comment}{lines}", encoding="utf-8")
-        read_options(half)  # what was written can be read
+        read_options(half)  # check that the file can be read
 
 
 def _key(name: str) -> str:
-    """Return a key of TOML. What begins with `data.` stands in quotes: `data` itself is a key."""
+    """Return a TOML key. Keys that begin with `data.` are quoted, because `data` itself is a key."""
     return f'"{name}"' if name.startswith("data.") else name
 
 
 def _value(value: Value) -> str:
     if isinstance(value, bool):
         return as_word(value)
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # the one character where the two differ
+    return json.dumps(value, ensure_ascii=False).replace(
+        "\x7f", "\\u007f"
+    )  # the only character where JSON and TOML differ

@@ -1,4 +1,4 @@
-"""`papi labels`: the resolved label of every training image, and which of them a person should look at."""
+"""`papi labels`: write the resolved label of every training image and rank the doubtful ones."""
 
 import csv
 import shlex
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from papi.cli.labels_back import write_back
 from papi.cli.options import SWITCH, WHOLE, OutsideMethod, OutsideNetwork
-from papi.cli.terminal import make_console, printable
+from papi.cli.terminal import counted, make_console, printable
 from papi.data.own.tables import join_labels
 from papi.errors import UserError
 from papi.files.durable import output_file, require_output
@@ -50,41 +50,43 @@ def labels(
     Parameters
     ----------
     run
-        Folder of a run. If it has not finished, its last checkpoint is used.
+        Folder of a run. For an unfinished run, the last checkpoint is used.
     out
-        The csv file to write; with `--fix`, the folder of the new run. [default: labels.csv in the folder of the run;
-        with `--fix`, a folder beside it whose name ends in -fixed]
+        Output csv file; with `--fix`, the folder of the new run. [default: labels.csv in the run folder; with `--fix`,
+        a folder next to it whose name ends in -fixed]
     raw
-        Write names as they are. Without it, names that a spreadsheet would compute begin with a single quote.
+        Write names unchanged. By default, a single quote is put before names that a spreadsheet would interpret as
+        formulas.
     format
-        csv, or the format of an annotation tool. For label-studio, a JSON file with the resolved labels as
-        pre-annotations, their score and the version of the model.
+        Output format: csv, or the format of an annotation tool. label-studio writes a JSON file with the resolved
+        labels as pre-annotations, their scores and the model version.
     tasks
-        With `--format label-studio`: the export that has the tasks. [default: the one that the run was trained with;
-        else a new task for each image]
+        With `--format label-studio`: the export that contains the tasks. [default: the export that the run was trained
+        on; otherwise a new task for each image]
     decisions
-        With the format of a tool: your decisions, a csv as for `--fix`. They take the place of resolved labels.
+        With the format of a tool: csv file with your decisions, as for `--fix`. They replace the resolved labels.
     image_prefix
-        With `--format label-studio` and no tasks: what goes before the file names, such as /data/local-files/?d=photos/
+        With `--format label-studio` and no tasks: prefix for the file names, such as /data/local-files/?d=photos/
     fix
-        Your decisions: a csv with the columns index, file, label, answer and note, as the page of `papi report` writes
-        it. Labels become the only candidates of their images, several labels become the set, "none" excludes the
-        candidates, "bad" takes an image out of the training set, "skip" changes nothing.
+        Csv file with your decisions in the columns index, file, label, answer and note, as saved by the page of `papi
+        report`. One label becomes the only candidate of its image, several labels become its candidate set, "none"
+        excludes all its candidates, "bad" removes the image from the training set, and "skip" changes nothing.
     epochs
-        With `--fix`: for how many epochs to train. [default: a quarter of the run's epochs]
+        With `--fix`: number of epochs to train. [default: a quarter of the run's epochs]
     data_dir
-        With `--fix`, and for a run that has not finished: folder of the datasets. [default: that of the run]
+        With `--fix` or an unfinished run: folder where known datasets are stored. [default: the folder of the run]
     """
     if fix is None:
         named = data_dir, method, network
         if epochs is not None or (named != (None, None, None) and RunFolder(run).arrays_file.exists()):
             raise UserError(
-                "--epochs, --data-dir, --method and --network are for training on: give decisions with --fix, too."
+                "--epochs, --data-dir, --method and --network are only used for further training: add --fix with your "
+                "decisions."
             )
         if format == "csv" and decisions is not None:
-            raise UserError("--decisions is for the format of an annotation tool: give --format, too.")
+            raise UserError("--decisions requires the format of an annotation tool: add --format.")
         if format != "label-studio" and (tasks, image_prefix) != (None, None):
-            raise UserError("--tasks and --image-prefix are for --format label-studio: give it, too.")
+            raise UserError("--tasks and --image-prefix require --format label-studio: add it or leave them out.")
         if format == "csv":
             _write(run, out, raw, named)
             return
@@ -92,13 +94,15 @@ def labels(
         write_back(run, out, format, tasks, decisions, image_prefix, RunFolder(run).begun(), sets, arrays)
         return
     if format != "csv":
-        raise UserError("--fix trains and writes a csv: leave out --format, and write the labels of the new run after.")
+        raise UserError(
+            f"--fix cannot be combined with --format {format}: leave it out, then run `papi labels` on the new run."
+        )
     folder = out or fixed_folder(run)
     if folder.suffix == ".csv":
-        raise UserError(f"--out {folder} looks like a file: with --fix, give the folder of the new run.")
+        raise UserError(f"--out {folder} looks like a file: with --fix, specify the folder of the new run.")
     if epochs is not None and epochs < 1:
         raise UserError(f"--epochs must be 1 or more; got {epochs}.")
-    from papi.cli.train_progress import show_training_on  # loads torch: labels alone do without
+    from papi.cli.train_progress import show_training_on  # imports torch, which writing labels does not need
 
     show_training_on(run, fix, folder, epochs, data_dir, method, network)
     _write(folder, None, raw)
@@ -107,9 +111,9 @@ def labels(
 def _write(
     run: Path, out: Path | None, raw: bool, named: tuple[Path | None, str | None, str | None] = (None, None, None)
 ) -> None:
-    """Write the table of a run as a csv file, by default into its folder, and show its first rows.
+    """Write the labels of a run as a csv file, by default into its folder, and print the first rows.
 
-    What is `named` is where the data are now and code from outside: a run that has not finished is built again.
+    `named` holds the data folder, the method and the network, which are needed to rebuild an unfinished run.
     """
     folder = RunFolder(run)
     file, within = out or run / "labels.csv", None if out else run
@@ -126,25 +130,25 @@ def _write(
         console.print(f"Note: {note}", soft_wrap=True)
     console.print(_first(rows))
     if record.parent is not None:
-        console.print(f"This run continues {printable(record.parent.folder)} with decisions.", soft_wrap=True)
-    console.print(f"{len(rows):,} resolved labels are in {file}", soft_wrap=True)
+        console.print(f"This run continues {printable(record.parent.folder)} with your decisions.", soft_wrap=True)
+    console.print(f"Wrote {counted(len(rows), 'resolved label')} to {file}", soft_wrap=True)
     if note is not None:
         return
     name = shlex.quote(str(run))
-    console.print("Next: decide the doubtful images in the browser, then train with your decisions:")
+    console.print("Next: decide the labels of doubtful images in the browser, then train with your decisions:")
     console.print(f"  papi report {name} --open", soft_wrap=True)
     console.print(f"  papi labels {name} --fix decisions.csv", soft_wrap=True)
 
 
 def _kept(folder: RunFolder, named: tuple[Path | None, str | None, str | None]) -> tuple[Sets, Arrays, str | None]:
-    """Return the candidate sets, what the run ended with or has come to, and a note if it has not finished."""
+    """Return the candidate sets, the final or latest results, and a note if the run is unfinished."""
     if folder.arrays_file.exists():
         return *folder.read_kept(), None
-    from papi.setup.stopped import is_stopped, open_stopped  # loads torch: labels of finished runs do without
+    from papi.setup.stopped import is_stopped, open_stopped  # imports torch, which finished runs do not need
 
     if not is_stopped(folder.path):
         raise UserError(
-            f"the run in {folder.path} has not saved anything yet: `papi train` with the same settings continues it."
+            f"the run in {folder.path} has not saved a checkpoint yet: continue it with the same `papi train` command."
         )
     data_dir, method, network = named
     trained, note = open_stopped(folder.path, data_dir=data_dir, method=method, network=network)
@@ -152,7 +156,7 @@ def _kept(folder: RunFolder, named: tuple[Path | None, str | None, str | None]) 
 
 
 def _rows(record: Record, sets: Sets, arrays: Arrays) -> list[tuple[object, ...]]:
-    """Return a row for each training image, in their order."""
+    """Return one row per training image, in their order."""
     found = resolve(sets.candidates, arrays.confidence, arrays.second_opinion)
     linear, prototype = arrays.linear_label, arrays.prototype_label
     agree = None if linear is None or prototype is None else np.equal(linear, prototype)
@@ -180,8 +184,8 @@ def _rows(record: Record, sets: Sets, arrays: Arrays) -> list[tuple[object, ...]
 
 
 def _first(rows: list[tuple[object, ...]]) -> Table:
-    """Return a table of the images that are most worth a second look."""
-    table = Table("image", "label", "confidence", "or perhaps", title="Most worth a second look")
+    """Return a table of the most doubtful images."""
+    table = Table("image", "label", "confidence", "second choice", title="Most doubtful images")
     for row in sorted(rows, key=lambda each: int(str(each[-1])))[:SHOWN]:
         index, file, _, _, label, confidence, _, _, second, *_ = (str(value) for value in row)
         table.add_row(Text(printable(file or index)), Text(printable(label)), confidence[:4], Text(printable(second)))

@@ -1,4 +1,4 @@
-"""`papi labels --format TOOL`: resolved labels and decisions in the format that an annotation tool imports."""
+"""`papi labels --format TOOL`: write resolved labels and decisions in the import format of an annotation tool."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papi.cli.terminal import make_console
+from papi.cli.terminal import counted, make_console
 from papi.config import CandidatesConfig
 from papi.data.own.tools.back import SUFFIXES, WRITERS
 from papi.data.own.tools.label_studio_import import Prediction, new_tasks, read_tasks, with_predictions
@@ -20,10 +20,10 @@ from papi.runs.schema import Arrays, Record, Sets
 _DECIDED = "decision"
 _NEXT = {
     "label-studio": "import this file in Label Studio; it shows the labels as predictions.",
-    "cvat": "upload this file as annotations of the task, in the format CVAT 1.1.",
-    "coco": "import this file where COCO is taken; every label has its score.",
-    "via": "import this file as annotations in VIA.",
-    "crowd": "read this file with pandas; its index for crowd-kit is the column task.",
+    "cvat": "upload this file to the task as annotations in the format CVAT 1.1.",
+    "coco": "import this file in any tool that reads COCO; every label has its score.",
+    "via": "import this file in VIA as annotations.",
+    "crowd": "read this file with pandas; for crowd-kit, use the column task as the index.",
 }
 
 
@@ -38,13 +38,13 @@ def write_back(
     sets: Sets,
     arrays: Arrays,
 ) -> None:
-    """Write the run's labels for a tool; for Label Studio, with the tasks of the run's export, or of `tasks`."""
+    """Write the labels of a run for a tool; for Label Studio, with the tasks of the run's export or of `tasks`."""
     folder = RunFolder(run)
     file, within = out or run / f"{tool}{SUFFIXES.get(tool, '.json')}", None if out else run
     inputs = [each for each in (tasks, decisions) if each is not None]
     require_output(file, inputs=[*folder.files, *inputs], within=within)
     if sets.file_names is None:
-        raise UserError(f"the images of {run} have no file names: no tool can be told which they are.")
+        raise UserError(f"the images of {run} have no file names, which annotation tools need: use --format csv.")
     files = tuple(str(name) for name in sets.file_names)
     answers = {} if decisions is None else read_answers(decisions, len(files), record.classes, files)
     known = _predictions(record, sets, arrays, files, answers)
@@ -54,43 +54,47 @@ def write_back(
     console = make_console()
     rest = len(files) - told
     left = f"; {rest:,} images of the run have no task" if rest > 0 else ""
-    console.print(f"{told:,} images with labels are in {file}{left}", soft_wrap=True)
+    console.print(f"Wrote the labels of {counted(told, 'image')} to {file}{left}", soft_wrap=True)
     console.print(f"Next: {_NEXT[tool]}")
 
 
 def _tasks(
     folder: RunFolder, known: Mapping[str, Prediction | None], tasks: Path | None, prefix: str | None
 ) -> tuple[str, int]:
-    """The file for Label Studio, and the number of tasks in it."""
+    """Return the content of the file for Label Studio, and the number of its tasks."""
     sets = folder.read_run_config().candidates
     export = tasks or _own_export(sets)
     if export is None:
         written = list(new_tasks(known, prefix or ""))
     elif prefix is not None:
-        raise UserError(f"--image-prefix is for images without tasks; those of {export} have their own addresses.")
+        raise UserError(
+            f"--image-prefix cannot be used with the tasks of {export}, which have their own image addresses."
+        )
     else:
         written = list(with_predictions(*read_tasks(export, sets.column), known))
         if not written:
             raise UserError(
-                f"no task of {export} is about an image of {folder.path}: give the export it was trained with."
+                f"no task in {export} belongs to an image of {folder.path}: specify the export that it was trained on."
             )
     return json.dumps(written, ensure_ascii=False, indent=1), len(written)
 
 
 def _own_export(sets: CandidatesConfig) -> Path | None:
-    """The export that the run was trained with, if it was one of Label Studio."""
+    """Return the export that the run was trained on, if it was a Label Studio export."""
     named = sets.format == "label-studio" or (sets.format is None and sets.file and sets.file.suffix.lower() == ".json")
     if sets.file is None or not named:
         return None
     if not sets.file.is_file():
-        raise UserError(f"{sets.file}, which the run was trained with, is not there any more: give it with --tasks.")
+        raise UserError(
+            f"the export {sets.file} that the run was trained on no longer exists: specify it with --tasks."
+        )
     return sets.file
 
 
 def _predictions(
     record: Record, sets: Sets, arrays: Arrays, files: tuple[str, ...], answers: Mapping[int, Answer]
 ) -> dict[str, Prediction | None]:
-    """What to write about each file. An image that a person found bad, or without a right candidate, gets nothing."""
+    """Return the prediction for each file; None if a person marked the image as bad or all candidates as wrong."""
     found = resolve(sets.candidates, arrays.confidence, arrays.second_opinion)
     version = f"papi {record.versions.get('papi-pll', '')} {record.config.get('method', '')}".strip()
     score = np.round(found.confidence, 6).tolist()

@@ -1,4 +1,4 @@
-"""`papi methods`: the methods to choose from, and the settings of each."""
+"""`papi methods`: list the methods, or describe one method and its settings."""
 
 import dataclasses
 import inspect
@@ -17,12 +17,12 @@ from papi.setup.settings import complete
 
 
 def methods(name: str | None = None, /) -> None:
-    """List the methods, or describe one method and its options.
+    """List the methods, or describe one method and its settings.
 
     Parameters
     ----------
     name
-        A method, for instance papi. [default: list all]
+        Name of a method, for instance papi. [default: list all]
     """
     console = make_console()
     if name is None:
@@ -32,16 +32,16 @@ def methods(name: str | None = None, /) -> None:
 
 
 def _list(console: Console) -> None:
-    table = Table("method", "paper", "year", "views", "passes", "what it keeps")
+    table = Table("method", "paper", "year", "views", "passes", "state")
     for name in METHODS:
         kind = find_method(name)
         config = kind.Config()
         views, passes = ", ".join(config.view_names), str(config.encoder_passes)
         table.add_row(name, kind.paper or "–", str(kind.year or "–"), views, passes, Text(kind.memory))
     console.print(table)
-    console.print("Passes through the encoder in a step: f forward, b backward.")
-    console.print("N images, K classes, projections of width d.")
-    console.print("`papi methods NAME` describes one with its options; `papi train --method NAME` trains it.")
+    console.print("passes: encoder passes per step (f forward, b backward).")
+    console.print("state: what the method stores between steps, for N images, K classes and projections of width d.")
+    console.print("`papi methods NAME` describes a method and its settings; `papi train --method NAME` trains it.")
 
 
 def _describe(console: Console, name: str) -> None:
@@ -50,26 +50,26 @@ def _describe(console: Console, name: str) -> None:
     console.print(_flowing(_page(kind)))
     facts = {
         "views": ", ".join(config.view_names),
-        "encoder passes a step": str(config.encoder_passes),
-        "what it keeps": kind.memory,
+        "encoder passes per step": str(config.encoder_passes),
+        "state": kind.memory,
     }
     console.print("\n" + "; ".join(f"{fact}: {value}" for fact, value in facts.items() if value) + ".")
     console.print(f"\n{_flowing(inspect.getdoc(kind.Config) or '')}\n")
     used, epochs = _used_by_train(name, config)
     console.print(_options(name, config, used))
-    own = f"the values in its column (for images and {epochs} epochs), and the defaults for the rest"
+    own = f"the values in its column (for images and {epochs} epochs) and the defaults for all others"
     console.print(
         f"`papi train` uses the preset quick: {own if used else 'these defaults'}. "
-        "--preset paper uses the released settings."
+        "`--preset paper` uses the released settings."
     )
 
 
 def _options(name: str, config: MethodConfig, used: dict[str, str]) -> Table:
-    """Return the settings of a method, with what `papi train` uses instead of the defaults."""
-    table = Table("option", "default", title=f"papi train --method {name} --option NAME=VALUE")
+    """Return the settings of a method, with the values that `papi train` uses instead of the defaults."""
+    table = Table("setting", "default", title=f"papi train --method {name} --option NAME=VALUE")
     if used:
         table.add_column("papi train")
-    table.add_column("what it does")
+    table.add_column("description")
     texts = field_help(type(config))
     for field in dataclasses.fields(config):
         own = [used.get(field.name, "")] if used else []
@@ -79,18 +79,18 @@ def _options(name: str, config: MethodConfig, used: dict[str, str]) -> Table:
 
 
 def _used_by_train(name: str, default: MethodConfig) -> tuple[dict[str, str], int]:
-    """Return the settings that `papi train` uses instead of the defaults, as one would type them, and its epochs."""
+    """Return the settings that `papi train` uses instead of the defaults, as text, and its number of epochs."""
     settings = complete(RunConfig(method=name), features=False, sets_given=False)
     used = {key: as_typed(value) for key, value in settings.options.items() if value != getattr(default, key)}
     return used, settings.epochs
 
 
 def _page(kind: type) -> str:
-    """Return the docstring of the file in which a method is defined."""
+    """Return the docstring of the module that defines a method."""
     return inspect.getdoc(sys.modules[kind.__module__]) or inspect.getdoc(kind) or kind.__name__
 
 
 def _flowing(text: str) -> str:
-    """Join the lines of each paragraph, for the terminal to wrap; paragraphs with indented lines stay as they are."""
+    """Join the lines of each paragraph so that the terminal wraps them; keep paragraphs with indented lines."""
     paragraphs = text.split("\n\n")
     return "\n\n".join(each if "\n " in f"\n{each}" else each.replace("\n", " ") for each in paragraphs)

@@ -1,7 +1,7 @@
-"""The fields of `papi.config` as options of a command: their names, groups and help.
+"""Turns the fields of `papi.config` into command-line options with names, groups and help.
 
-`config.py` holds plain dataclasses. Here each field gets its name on the command line and a place in the help. A field
-that nobody has placed is an expert option.
+`config.py` holds plain dataclasses. This module gives each field its option name and its section in the help. A field
+without a section is an expert option.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class _Section:
-    """A heading of the help and the fields below it, the most used first."""
+    """A section of the help and its fields, the most used first."""
 
     title: str
     fields: str
@@ -36,12 +36,12 @@ _SECTIONS = (
     _Section("Training", "epochs batch_size optim.lr seed data_holdout select stop_when calibrate precision"),
     _Section("This run", "device threads"),
     _Section(
-        "Expert options: your data and candidate sets",
+        "Expert options: your own data and candidate labels",
         "data_image_column classes_tree candidates.format candidates.column candidates.separator candidates.weigh "
         "candidates.threshold candidates.empty candidates.allow_missing_truth",
         True,
     ),
-    _Section("Expert options: candidate sets made from true labels", "candidates.seed", True),
+    _Section("Expert options: synthetic candidate labels", "candidates.seed", True),
     _Section("Expert options: --candidates.kind hierarchical", "candidates.groups", True),
     _Section("Expert options: --candidates.kind class-dependent", "candidates.matrix", True),
     _Section("Expert options: --candidates.kind noisy", "candidates.noise_rate", True),
@@ -61,11 +61,11 @@ THIS_RUN = Parameter(group=_GROUPS["This run"])
 
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
-    """Read a whole number as it is written; cyclopts alone takes 2.5 for 2."""
+    """Parse a whole number strictly; cyclopts would read 2.5 as 2."""
     try:
         return int(tokens[0].value)
     except ValueError as error:
-        raise ValueError(f"give a whole number instead of {tokens[0].value}.") from error
+        raise ValueError(f"expected a whole number; got {tokens[0].value}.") from error
 
 
 WHOLE = Parameter(converter=_whole)
@@ -75,32 +75,32 @@ OutsideNetwork = Annotated[
     str | None,
     Parameter(
         "--network",
-        help="`package.module:factory` that builds the network, if it is not one of PaPi's. It is executed: give only "
+        help="`package.module:factory` that builds the network, if it is not built in. This runs the code: use only "
         "code that you trust.",
     ),
 ]
-"""An option of commands that load a model. A model file alone never decides which code is imported."""
+"""Option of commands that load a model. A model file alone never decides which code is imported."""
 
 OutsideMethod = Annotated[
     str | None,
     Parameter(
         "--method",
-        help="`package.module:Class` of the method, if it is not one of PaPi's. It is executed: give only code that "
-        "you trust.",
+        help="`package.module:Class` of the method, if it is not built in. This runs the code: use only code that you "
+        "trust.",
     ),
 ]
-"""An option of commands that train a run on. A record alone never decides which code is imported."""
+"""Option of commands that continue a run. A run's record alone never decides which code is imported."""
 
 
 def option_name(field: str) -> str:
-    """Return the option of a field: `data_size` → `--data.size`, `optim.weight_decay` → `--optim.weight-decay`."""
+    """Return the option name of a field: `data_size` → `--data.size`, `optim.weight_decay` → `--optim.weight-decay`."""
     if field.startswith(("data_", "classes_")) and field != "data_dir":
         field = field.replace("_", ".", 1)
     return f"--{field.replace('_', '-')}"
 
 
 def field_help(kind: type) -> dict[str, str]:
-    """Return the string below each field of a dataclass, and of the classes it derives from, as one line each."""
+    """Return the docstring of each field of a dataclass, including inherited fields, as one line each."""
     texts: dict[str, str] = {}
     for part in reversed(kind.__mro__[:-1]):
         described = docstring_parser.parse_from_object(part).params
@@ -109,9 +109,9 @@ def field_help(kind: type) -> dict[str, str]:
 
 
 def config_options(*, experts: bool) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Give a command one option for each field of the configs among its parameters.
+    """Give a command one option per field of the configs among its parameters.
 
-    The command still receives the config itself. The help leaves out expert options unless `experts` is set.
+    The command still receives the config itself. The help hides expert options unless `experts` is set.
     """
 
     def decorate(command: Callable[P, None]) -> Callable[P, None]:
@@ -127,14 +127,14 @@ def config_options(*, experts: bool) -> Callable[[Callable[P, None]], Callable[P
 
 
 def print_all_options(command: Callable[..., None], name: str) -> None:
-    """Print the help of a command that takes a config, with the expert options."""
+    """Print the help of a command that takes a config, including expert options."""
     app = App(name=name, help_flags=(), version_flags=())
     app.default(config_options(experts=True)(inspect.unwrap(command)))
     app.help_print([])
 
 
 def _translated(name: str, hint: object, experts: bool) -> object:
-    """Return the type of a parameter; for a config, the class of its options."""
+    """Return the type of a parameter; for a config, the generated class of its options."""
     kind, *rest = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return hint
@@ -144,9 +144,9 @@ def _translated(name: str, hint: object, experts: bool) -> object:
 
 
 def _options_of(config: type, prefix: str, experts: bool) -> type:
-    """Make a class whose fields are the options of a config.
+    """Create a class whose fields are the options of a config.
 
-    Calling it builds the config itself: objects of different dataclasses are never equal.
+    Calling it creates the config itself, because objects of different dataclasses never compare equal.
     """
     hints, texts = get_type_hints(config), field_help(config)
     fields = []
@@ -164,7 +164,7 @@ def _options_of(config: type, prefix: str, experts: bool) -> type:
 
 
 def _rank(name: str) -> int:
-    """Return the place of a field in the help, or of the first field in it."""
+    """Return the position of a field, or of the first field of a nested config, in the help."""
     ranks = (rank for rank, each in enumerate(_PLACES) if each == name or each.startswith(f"{name}."))
     return next(ranks, len(_PLACES))
 

@@ -1,8 +1,8 @@
 """papi.toml: options of `papi train` in a file, so that the command needs no arguments in that folder.
 
-A key is an option without its dashes: `epochs = 5`, `candidates.file = "labels.csv"`. What is typed on the command line
-comes first. `papi check` takes the options that it has, too. The file may come with data from somebody else, so it
-never decides which code is run.
+A key is an option without its dashes: `epochs = 5`, `candidates.file = "labels.csv"`. Options on the command line take
+precedence. `papi check` also reads the options that it knows. The file may come with somebody else's data, so it cannot
+decide which code is run.
 """
 
 import dataclasses
@@ -24,17 +24,17 @@ from papi.files.reading import read_bytes, reason
 NAME = "papi.toml"
 NONE = "none"
 _MOST_BYTES = 2**20
-_DEEPEST = 3  # dots in a key: no option has more than one
+_DEEPEST = 3  # limit on the dots in a key; no option has more than one
 _COMMANDS = (("train",), ("check",))
-_OF_TRAIN_ALONE = ("out", "tensorboard")  # options of the command that are no part of a run's settings
+_OF_TRAIN_ALONE = ("out", "tensorboard")  # options of `papi train` that are not settings of a run
 _CODE = ("method", "network", "candidates.annotator")
 Value = str | int | float | bool
 
 
 def add_file_options(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Give `papi train` and `papi check` the options of the file, where the command line says nothing.
+    """Add the options of the file to `papi train` and `papi check`, unless they are on the command line.
 
-    cyclopts calls this between reading the words of a command and converting them.
+    cyclopts calls this after it has parsed the command line and before it converts the values.
     """
     if commands not in _COMMANDS:
         return
@@ -53,7 +53,7 @@ def add_file_options(app: App, commands: tuple[str, ...], arguments: ArgumentCol
 
 
 def tell_options(console: Console, named: Path | None = None) -> None:
-    """Say which file a command takes options from, and which."""
+    """Print which options a command reads from which file."""
     file = named or Path(NAME)
     if str(file) == NONE or not file.exists():
         return
@@ -62,12 +62,12 @@ def tell_options(console: Console, named: Path | None = None) -> None:
 
 
 def read_options(file: Path) -> dict[str, list[Value]]:
-    """The options in a file by name, without dashes. Stop at what is no option of `papi train`."""
+    """Return the options in a file by name, without dashes. Raise `UserError` for an unknown option."""
     try:
         text = read_bytes(file, _MOST_BYTES).decode()
         found = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        hint = '; write keys below data in quotes: "data.size" = 64' if "overwrite" in str(error) else ""
+        hint = '; put keys that begin with data. in quotes: "data.size" = 64' if "overwrite" in str(error) else ""
         raise UserError(f"{file} cannot be read as TOML ({reason(error)}){hint}.") from error
     known = option_names()
     options: dict[str, list[Value]] = {}
@@ -78,19 +78,19 @@ def read_options(file: Path) -> dict[str, list[Value]]:
         code = next((each for each in options[key] if key in _CODE and needs_import(str(each))), None)
         if code is not None:
             raise UserError(
-                f"{file} names the code {code}, and no code is run only because a file names it: if you trust it, give "
-                f"--{key} {code} on the command line."
+                f"{file} asks to run the code {code}, which is only allowed on the command line: if you trust it, add "
+                f"--{key} {code} there."
             )
     return options
 
 
 def option_names() -> list[str]:
-    """Every key that the file may have."""
+    """Return all valid keys of the file."""
     return [*_names(RunConfig, ""), *_OF_TRAIN_ALONE]
 
 
 def as_word(value: Value) -> str:
-    """A value as it is typed on a command line."""
+    """Format a value as on the command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -105,7 +105,7 @@ def _names(config: type, prefix: str) -> Iterator[str]:
 
 
 def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Tables as keys with dots, except the settings of the method, which stay together."""
+    """Flatten tables to keys with dots, except the settings of the method, which stay together."""
     for key, value in found.items():
         name = f"{prefix}{key.replace('_', '-')}"
         if isinstance(value, dict) and name != "option" and name.count(".") < _DEEPEST:
@@ -115,7 +115,7 @@ def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, obj
 
 
 def _values(file: Path, key: str, value: object) -> list[Value]:
-    """The words of an option: several for the settings of the method, one for all others."""
+    """Return the values of an option: several for the settings of the method, one for all others."""
     if key == "option":
         listed = [f"{name}={as_typed(each)}" for name, each in value.items()] if isinstance(value, dict) else value
         if isinstance(listed, list) and all(isinstance(each, str) and "=" in each for each in listed):
@@ -123,4 +123,4 @@ def _values(file: Path, key: str, value: object) -> list[Value]:
         raise UserError(f'{file}: option must be a table or a list like ["temperature=0.5"]; got {value!r}.')
     if isinstance(value, str | int | float) and value != "":
         return [value]
-    raise UserError(f"{file}: {key} must be a text, a number, true or false; got {value!r}.")
+    raise UserError(f"{file}: {key} must be a string, a number, true or false; got {value!r}.")

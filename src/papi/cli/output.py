@@ -1,4 +1,4 @@
-"""Standard output and errors that may be closed, full, or no longer read."""
+"""Handles standard output and standard error that are closed, on a full disk, or no longer read."""
 
 import io
 import os
@@ -9,24 +9,24 @@ from typing import TextIO
 
 
 def open_streams() -> None:
-    """Give a process its three standard streams, and a stream that was closed (`papi … >&-`) the null device.
+    """Connect standard streams that are closed (`papi … >&-`) to the null device.
 
-    Otherwise the next file that is opened would take the number of a closed stream, and messages would end up in it.
+    Otherwise the next opened file would get the descriptor of the closed stream, and messages would be written to it.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
-    sys.stdout = sys.stdout or os.fdopen(os.dup(1), "w")  # Python leaves None where a stream was closed
+    sys.stdout = sys.stdout or os.fdopen(os.dup(1), "w")  # Python sets a closed stream to None
     sys.stderr = sys.stderr or os.fdopen(os.dup(2), "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal with few characters shows ? for the rest
+            stream.reconfigure(errors="replace")  # show ? for characters that the terminal's encoding lacks
 
 
 class Output(io.TextIOBase):
-    """Standard output that remembers whether it has failed. After a failure, nothing more is written.
+    """Standard output that records a failure. After a failure, nothing more is written.
 
-    One that is `lasting` does not raise the failure.
+    With `lasting`, the failure is not raised.
     """
 
     def __init__(self, stream: TextIO, *, lasting: bool = False) -> None:
@@ -39,7 +39,7 @@ class Output(io.TextIOBase):
         return self._stream.encoding
 
     def isatty(self) -> bool:
-        """Return whether a terminal shows the text."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -47,13 +47,13 @@ class Output(io.TextIOBase):
         return self._stream.fileno()
 
     def write(self, text: str, /) -> int:
-        """Write a text, unless writing has failed before."""
+        """Write text, unless writing has failed before."""
         with self._guarded():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Bring what was written to the reader, unless writing has failed before."""
+        """Flush the stream, unless writing has failed before."""
         with self._guarded():
             self._stream.flush()
 
@@ -68,14 +68,14 @@ class Output(io.TextIOBase):
                 raise
 
     def _silence(self) -> None:
-        """Send what is still to be written to the null device: Python writes it again when it ends."""
-        with suppress(OSError, ValueError):  # a stream without a descriptor, as in tests, needs nothing
+        """Redirect the stream to the null device, because Python flushes its buffer again at exit."""
+        with suppress(OSError, ValueError):  # a stream without a descriptor, as in tests, needs no redirection
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             self._stream.flush()
 
     @contextmanager
     def installed(self) -> Iterator["Output"]:
-        """Let everything that is printed go through this stream."""
+        """Replace `sys.stdout` by this stream."""
         before, sys.stdout = sys.stdout, self
         try:
             yield self
@@ -85,14 +85,14 @@ class Output(io.TextIOBase):
 
 @contextmanager
 def lasting_output() -> Iterator[None]:
-    """Let work go on if standard output fails, because its result is in files.
+    """Continue to work if standard output fails, because the results are written to files.
 
-    At the end, a sentence on standard error and exit code 1 say that output was lost.
+    At the end, a message on standard error and exit code 1 report the lost output.
     """
     with Output(sys.stdout, lasting=True).installed() as output:
         yield
         output.flush()
     if output.failure is not None:
         reason = output.failure.strerror or output.failure
-        print(f"papi: everything was written, but standard output failed ({reason}).", file=sys.stderr)
+        print(f"papi: all files were written, but standard output failed ({reason}).", file=sys.stderr)
         sys.exit(1)

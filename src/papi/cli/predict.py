@@ -1,4 +1,4 @@
-"""`papi predict`: what a trained model says about new images, as a table, written while they are read."""
+"""`papi predict`: classify new images and write the predictions as a table, batch by batch."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import papi
 from papi.cli.options import SWITCH, WHOLE, OutsideMethod, OutsideNetwork
-from papi.cli.terminal import make_console, printable
+from papi.cli.terminal import counted, make_console, printable
 from papi.data.own.folders import image_files, skipped_files
 from papi.data.own.incoming import Part, count_samples, read_parts
 from papi.errors import UserError
@@ -26,11 +26,11 @@ from papi.files.durable import output_file
 from papi.files.spreadsheets import cell
 from papi.runs.folder import RunFolder
 
-MOST_ROWS = 256  # that are read and answered at a time; of large images, fewer
-PROBLEMS = 20  # shown; the rest is counted
-SKIPPED = 5  # files that are no images, in a line
+MOST_ROWS = 256  # largest batch; large images use smaller batches
+PROBLEMS = 20  # shown; the rest are counted
+SKIPPED = 5  # skipped files listed in the note
 
-Name = Callable[[str], str]  # how the name of a file or a class is written
+Name = Callable[[str], str]  # formats the name of a file or a class
 
 
 def predict(
@@ -51,27 +51,27 @@ def predict(
     Parameters
     ----------
     run
-        Folder of a run, or its model.safetensors. If the run has not finished, its last checkpoint is used.
+        Folder of a run, or its model.safetensors. For an unfinished run, the last checkpoint is used.
     first
-        An image, a folder of images, or an array: .npy, or .npz with `images`. For runs on features: an array, .npz
-        with `features`, or .csv.
+        Image, folder of images, or array of images (.npy, or .npz with `images`). For a run on features: an array
+        (.npy, or .npz with `features`) or a .csv file.
     more
         More images, folders or arrays.
     out
-        The file to write. [default: the terminal]
+        Output file. [default: print to the terminal]
     kind
-        csv or jsonl. [default: from the name of the file, else csv]
+        Output format: csv or jsonl. [default: from the extension of the output file, otherwise csv]
     top
-        Number of labels for each image.
+        Number of most likely labels to write for each image.
     raw
-        Write names as they are into a csv file. Without it, names that a spreadsheet would compute begin with a single
-        quote.
+        Write names unchanged to a csv file. By default, a single quote is put before names that a spreadsheet would
+        interpret as formulas.
     device
-        cpu, cuda, cuda:1 …; auto uses a GPU if there is one.
+        Device to run on: cpu, cuda, cuda:1 …; auto uses a GPU if there is one.
     """
     if top < 1:
         raise UserError(f"--top-k must be 1 or more; got {top}.")
-    from papi.data.images.lanes import in_lanes  # loads torch: `papi predict --help` does without
+    from papi.data.images.lanes import in_lanes  # imports torch, which `papi predict --help` does not need
     from papi.data.loader import rows_at_once  # as above
     from papi.setup.stopped import model_of  # as above
 
@@ -98,13 +98,13 @@ def predict(
 
 
 def _answer(model: "papi.Model", read: Callable[[], Part]) -> tuple[Part, np.ndarray]:
-    """Read a part and let the model answer, in one thread."""
+    """Read a batch and classify it, in one thread."""
     part = read()
     return part, model.probabilities(part.samples) if len(part.samples) else np.empty((0, len(model.class_names)))
 
 
 class _Writer:
-    """Writes a row for each sample: csv with a column for each of the likeliest labels, or one JSON object a line."""
+    """Writes one row per sample: csv with a column for each of the most likely labels, or one JSON object per line."""
 
     def __init__(self, stream: IO[str], naming: Name, names: tuple[str, ...], top: int, as_json: bool) -> None:
         self.stream, self.naming, self.names, self.top = stream, naming, names, min(top, len(names))
@@ -119,7 +119,7 @@ class _Writer:
         values = np.take_along_axis(probabilities, order, 1).tolist()
         labels = [[self.names[k] for k in row] for row in order.tolist()]
         rows = [""] * len(labels) if part.rows is None else part.rows
-        if not self.json and not self.rows:  # not before: nothing is written if nothing can be predicted
+        if not self.json and not self.rows:  # write the header only with the first prediction
             others = (f"{what}_{place}" for place in range(2, self.top + 1) for what in ("label", "probability"))
             self.csv.writerow(("file", "row", "label", "probability", *others))
         self.rows += len(labels)
@@ -140,9 +140,9 @@ def _record(file: str, row: object, labels: list[str], values: list[float]) -> d
 
 
 def _naming(kind: str, raw: bool, terminal: bool) -> Name:
-    """Return how names are written: into a file as they are, unless a spreadsheet would compute them.
+    """Return the function that formats names: unchanged in files, except names that a spreadsheet would evaluate.
 
-    On the way to a terminal, nothing may steer it: csv has `?` instead, and JSON an escape that means the same.
+    On a terminal, control characters are replaced by `?` in csv and by an equivalent escape in JSON.
     """
     if kind == "jsonl":
         return _escaped if terminal else str
@@ -151,7 +151,7 @@ def _naming(kind: str, raw: bool, terminal: bool) -> Name:
 
 
 def _escaped(line: str) -> str:
-    """Return a line of JSON whose texts mean the same and have no character that could steer a terminal."""
+    """Return an equivalent line of JSON without characters that could control a terminal."""
     if printable(line) == line:
         return line
     pairs = zip(line, printable(line), strict=True)
@@ -168,7 +168,7 @@ def _inputs(out: Path | None, run: Path, paths: tuple[Path, ...]) -> list[Path]:
 
 @contextmanager
 def _output(out: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Give the terminal, or a file that appears when it is complete."""
+    """Yield standard output, or a file that appears only when it is complete."""
     if out is None:
         yield sys.stdout
         return
@@ -179,32 +179,32 @@ def _output(out: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
 def _nothing(problems: list[str], paths: tuple[Path, ...]) -> str:
     """Return why there is no prediction."""
     if not problems:
-        return f"there is no image in {', '.join(map(str, paths))}: give images, folders of images, or arrays."
+        return f"there are no images in {', '.join(map(str, paths))}: specify images, folders of images, or arrays."
     count = f" because of {len(problems):,} problems; the first" if len(problems) > 1 else ""
-    return f"nothing could be predicted{count}: {problems[0]}"
+    return f"nothing could be classified{count}: {problems[0]}"
 
 
 def _tell_skipped(console: Console, paths: tuple[Path, ...]) -> None:
-    """Say which files of the folders are no images."""
+    """Print which files in the folders were skipped because they are not images."""
     skipped = [file for path in paths if path.is_dir() for file in skipped_files(path)]
     if not skipped:
         return
     listed = ", ".join(printable(str(file)) for file in skipped[:SKIPPED])
     more = f" and {len(skipped) - SKIPPED:,} more" if len(skipped) > SKIPPED else ""
     heic = any(file.suffix.lower() in (".heic", ".heif") for file in skipped)
-    hint = "; HEIC photos can be read after `pip install pillow-heif`" if heic else ""
-    console.print(f"Note: skipped, as they are no images: {listed}{more}{hint}", soft_wrap=True)
+    hint = "; to read HEIC photos, run `pip install pillow-heif`" if heic else ""
+    console.print(f"Note: skipped files that are not images: {listed}{more}{hint}", soft_wrap=True)
 
 
 def _conclude(console: Console, done: int, problems: list[str], out: Path | None) -> None:
     if problems:
-        console.print(f"Warning: {len(problems):,} could not be read and were left out:", soft_wrap=True)
+        console.print(f"Warning: skipped {counted(len(problems), 'input')} that could not be read:", soft_wrap=True)
         for problem in problems[:PROBLEMS]:
             console.print(f"  {printable(problem)}", soft_wrap=True)
         if len(problems) > PROBLEMS:
             console.print(f"  … and {len(problems) - PROBLEMS:,} more", soft_wrap=True)
-    where = f" are in {out}" if out else ""
-    console.print(f"{done:,} predictions{where}", soft_wrap=True)
+    where = f" to {out}" if out else ""
+    console.print(f"Wrote {counted(done, 'prediction')}{where}", soft_wrap=True)
 
 
 def _bar(console: Console) -> Progress:

@@ -1,4 +1,4 @@
-"""`papi report`: one page that shows what a run learned, or how several runs compare."""
+"""`papi report`: write an HTML page about one run or a comparison of several runs."""
 
 import shlex
 import webbrowser
@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from papi.cli.options import SWITCH, WHOLE
-from papi.cli.terminal import make_console
+from papi.cli.terminal import counted, make_console
 from papi.errors import UserError
 from papi.files.durable import output_file, require_output
 from papi.report import comparison_page, read_run, run_page
@@ -35,28 +35,28 @@ def report(
     first
         Folder of a run.
     more
-        Folders of other runs to compare it with.
+        Folders of more runs to compare.
     out
-        The file to write. [default: report.html in the folder of the run; for several runs, in the current folder]
+        Output file. [default: report.html in the run folder; for several runs, in the current folder]
     data_dir
-        Folder of the datasets. [default: that of the run]
+        Folder where known datasets are stored. [default: the folder of the run]
     open_page
         Open the page in the browser.
     serve
-        Instead of writing a file, start a server on this machine: it shows whole photos, and saves every decision in
-        decisions.csv in the folder of the run. Ctrl-C ends it.
+        Start a local server instead of writing a file. It shows full-size photos and saves every decision in
+        decisions.csv in the run folder. Ctrl-C stops it.
     port
-        With `--serve`: the port. [default: one that stays the same for a run]
+        With `--serve`: port of the server. [default: a fixed port for each run]
     """
     if serve:
         if more or out is not None:
-            raise UserError("--serve shows one run and writes no page: leave out --out and other runs.")
+            raise UserError("--serve shows one run and writes no file: leave out --out and other runs.")
         if port is not None and not 1 <= port <= 65535:
-            raise UserError(f"--port is a number from 1 to 65535; got {port}.")
+            raise UserError(f"--port must be between 1 and 65535; got {port}.")
         _serve(first, data_dir, port, open_page)
         return
     if port is not None:
-        raise UserError("--port is for a server: add --serve.")
+        raise UserError("--port requires --serve: add it.")
     folders = list(dict.fromkeys(path.resolve() for path in (first, *more)))
     home = first if len(folders) == 1 else Path()
     file, within = (home / "report.html", home) if out is None else (out, None)
@@ -70,7 +70,7 @@ def report(
     for run in runs:
         for problem in run.problems:
             console.print(f"Note on {run.name}: {problem}", soft_wrap=True)
-    console.print(f"The report is {file} ({len(page.encode()) / 1e6:.1f} MB)", soft_wrap=True)
+    console.print(f"Wrote the report to {file} ({len(page.encode()) / 1e6:.1f} MB)", soft_wrap=True)
     opened = open_page and webbrowser.open(file.resolve().as_uri())
     if open_page and not opened:
         console.print("No browser could be opened.")
@@ -78,14 +78,14 @@ def report(
         console.print(f"Next: open {file} in a browser", soft_wrap=True)
     elif len(runs) == 1 and runs[0].resolved is not None:
         fix = f"papi labels {shlex.quote(str(first))} --fix decisions.csv"
-        console.print(f"Next: decide the doubtful images in the page, then {fix}", soft_wrap=True)
+        console.print(f"Next: decide the labels of doubtful images on the page, then run {fix}", soft_wrap=True)
 
 
 def _serve(folder: Path, data_dir: Path | None, port: int | None, open_page: bool) -> None:
-    """Serve the desk of a run until Ctrl-C."""
+    """Serve the review page of a run until Ctrl-C."""
     run = read_run(folder, data_dir)
     if run.resolved is None:
-        raise UserError(f"the run in {folder} cannot be decided on yet: {' '.join(run.problems)}")
+        raise UserError(f"the run in {folder} cannot be reviewed yet: {' '.join(run.problems)}")
     file = folder / "decisions.csv"
     require_output(file, within=folder)
     server = start(run, file, port)
@@ -94,17 +94,18 @@ def _serve(folder: Path, data_dir: Path | None, port: int | None, open_page: boo
         console.print(f"Note on {run.name}: {problem}", soft_wrap=True)
     if not (open_page and webbrowser.open(server.address)):
         console.print(f"Open {server.address}", soft_wrap=True)
-    console.print(f"Decisions are saved in {file} as you make them. Ctrl-C ends.", soft_wrap=True)
+    console.print(f"Decisions are saved in {file} as you make them. Press Ctrl-C to stop.", soft_wrap=True)
     serve_until_told(server)
     decided = len(server.ledger.answers)
-    console.print(f"\n{decided:,} decisions are in {file}" if decided else "\nNothing was decided.", soft_wrap=True)
+    saved = f"Saved {counted(decided, 'decision')} in {file}" if decided else "No decisions were made."
+    console.print(f"\n{saved}", soft_wrap=True)
     if decided:
         fix = shlex.join(["papi", "labels", str(folder), "--fix", str(file)])
         console.print(f"Next: {fix}", soft_wrap=True)
 
 
 def _data_files(run: Run) -> list[Path]:
-    """Return what the run was trained on, as far as it was named by a path."""
+    """Return the files that the run was trained on."""
     if run.config is None:
         return []
     given = run.config.candidates

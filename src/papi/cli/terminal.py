@@ -1,4 +1,4 @@
-"""The terminal as all commands use it. Names of files and classes are shown as text and never obeyed."""
+"""The console that all commands share. Names of files and classes cannot inject control sequences."""
 
 import os
 import unicodedata
@@ -11,7 +11,7 @@ _JOINERS = "\u200c\u200d"
 
 
 class _PlainConsole(Console):
-    """Removes control characters from every string that is printed, also in the cells of tables."""
+    """Removes control characters from all printed text, including table cells."""
 
     def render_str(
         self,
@@ -25,7 +25,7 @@ class _PlainConsole(Console):
         highlight: bool | None = None,
         highlighter: HighlighterType | None = None,
     ) -> Text:
-        """Return the text as rich shows it, without control characters."""
+        """Render the text without control characters."""
         return super().render_str(
             "\n".join(printable(line) for line in text.split("\n")),
             style=style,
@@ -39,28 +39,28 @@ class _PlainConsole(Console):
 
 
 def make_console(stderr: bool = False) -> Console:
-    """Return a console that prints square brackets as they are and colours nothing by itself.
+    """Return a console without rich markup and automatic highlighting.
 
-    Of many processes that `torchrun` has started, only the first prints.
+    Under `torchrun`, only the first process prints.
     """
     return _PlainConsole(markup=False, highlight=False, emoji=False, stderr=stderr, quiet=process() > 0)
 
 
 def process() -> int:
-    """Return the number of this process among those that `torchrun` has started; 0 without it."""
+    """Return the rank of this process under `torchrun`; 0 without it."""
     return int(os.environ.get("RANK", "0"))
 
 
 def counted(count: int, what: str) -> str:
-    """Return a number of things: `1 epoch`, `20 epochs`."""
+    """Return a count with its noun: `1 epoch`, `20 epochs`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:
-    """Return the text with every character replaced by `?` that could steer a terminal.
+    """Replace every character that could control the terminal by `?`.
 
-    Names of files or classes could contain them: control characters, escape sequences, line ends, and marks that turn
-    the direction of writing. Spaces of all widths stay, and so do the joiners of Indic scripts and emoji.
+    Names of files or classes may contain control characters, escape sequences, line breaks and marks that change the
+    writing direction. All kinds of spaces are kept, as are the joiners of Indic scripts and emoji.
     """
     return text if text.isprintable() else "".join(each if _is_harmless(each) else "?" for each in text)
 

@@ -1,4 +1,4 @@
-"""`papi train`: from options to a training run."""
+"""`papi train`: train a run from command-line options."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,29 +29,29 @@ def train(
     Parameters
     ----------
     out
-        Folder for everything the run writes. [default: a folder in runs/, named after the settings]
+        Folder for all output of the run. [default: a folder in runs/, named after the settings]
     finish_now
-        End a run that was stopped: nothing more is trained, and its last checkpoint becomes the result.
+        Finish an interrupted run without further training: its last checkpoint becomes the result.
     tensorboard
         Also log every epoch for TensorBoard.
     options_file
-        Read options that are not given here from this file, or with `none` from no file.
-        [default: papi.toml, if there is one in this folder]
+        File with options that are not on the command line; `none` reads no file.
+        [default: papi.toml in this folder, if it exists]
     help_all
-        Show all options, including the expert ones, and exit.
+        Show all options, including expert options, and exit.
     """
     if help_all:
         print_all_options(train, "papi train")
         return
     keep_freed_memory()  # before anything large is allocated
-    from papi.cli.train_progress import show_training  # loads torch for seconds: only once the options are right
+    from papi.cli.train_progress import show_training  # takes seconds to import torch: check the options first
 
     tell_options(make_console(), options_file)
     show_training(config, out or default_folder(config), tensorboard=tensorboard, finish_now=finish_now)
 
 
 def default_folder(config: RunConfig) -> Path:
-    """Return a folder in `runs` whose name tells the main settings."""
+    """Return a folder in `runs` that is named after the main settings."""
     data = Path(config.data).resolve().stem
     sets = config.candidates
     made = sets.file.stem if sets.file else f"{sets.kind or 'q'}{sets.flip_rate:g}"

@@ -1,4 +1,4 @@
-"""Training in the terminal: a progress bar, one row for each epoch, then the result and what to do next."""
+"""Training in the terminal: a progress bar, one row per epoch, then the result and the next steps."""
 
 import os
 import shlex
@@ -21,11 +21,11 @@ from papi.config import RunConfig
 from papi.training.engine import EpochEnded, Stepped
 
 Begin = Callable[[Callable[[], bool], Callable[[str, int, int], None]], Iterator[run.Event]]
-"""Starts training. Its arguments are asked whether to stop, and told how far the preparations are."""
+"""Starts training. Its two callbacks return whether to stop and receive the progress of the preparation."""
 
 
 def show_training(config: RunConfig, folder: Path, *, tensorboard: bool, finish_now: bool = False) -> None:
-    """Train a run and show it."""
+    """Train a run and show its progress."""
 
     def begin(stop: Callable[[], bool], prepare: Callable[[str, int, int], None]) -> Iterator[run.Event]:
         return run.train(config, folder, stop, prepare, finish_now=finish_now)
@@ -42,7 +42,7 @@ def show_training_on(
     method: str | None,
     network: str | None,
 ) -> None:
-    """Continue a finished run with a person's decisions, and show it."""
+    """Continue a finished run with a person's decisions and show its progress."""
 
     def begin(stop: Callable[[], bool], prepare: Callable[[str, int, int], None]) -> Iterator[run.Event]:
         return run.train_on(
@@ -61,9 +61,9 @@ def show_training_on(
 
 
 def follow(folder: Path, begin: Begin, *, tensorboard: bool = False, then_labels: bool = False) -> None:
-    """Show training as it goes. If it is stopped, say how to continue and end the process.
+    """Show the progress of training. If it is interrupted, print how to continue and end the process.
 
-    `then_labels`: the caller writes the labels of the run next, so nobody is told to.
+    With `then_labels`, the caller writes the labels of the run next, so the next steps leave that out.
     """
     scalars: Scalars | None = None
     columns: tuple[Column, ...] = ()
@@ -92,25 +92,25 @@ def follow(folder: Path, begin: Begin, *, tensorboard: bool = False, then_labels
                 conclude(console, event.summary, folder, already=event.trained is None, then_labels=then_labels)
             elif isinstance(event, run.Stopped):
                 bar.stop()
-                console.print(f"Stopped in epoch {event.epoch + 1} after step {event.step}; nothing is lost.")
+                console.print(f"Stopped in epoch {event.epoch + 1} after step {event.step}. All progress is saved.")
                 if sys.argv[1:2] == ["train"] and (event.epoch or event.step):
-                    console.print("With --finish-now the same command ends it here, with what it has learned.")
+                    console.print("Add --finish-now to the command to finish the run here and keep this model.")
                 console.print("Continue with:")
                 console.print(f"  {launcher()} {shlex.join(sys.argv[1:])}", soft_wrap=True)
-                sys.exit(128 + (received[0] if received else signal.SIGTERM))  # another process may have got it
+                sys.exit(128 + (received[0] if received else signal.SIGTERM))  # another process may have received it
 
 
 def launcher() -> str:
-    """Return the words that start this command: `papi`, or `torchrun … -m papi`."""
+    """Return the start of this command line: `papi`, or `torchrun … -m papi`."""
     processes = os.environ.get("LOCAL_WORLD_SIZE")
     return f"torchrun --nproc-per-node {processes} -m papi" if processes else "papi"
 
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Collect the first SIGTERM or SIGINT, so that the step is finished and saved; a second ends the process at once.
+    """Catch the first SIGTERM or SIGINT so that the current step is saved; a second one ends the process at once.
 
-    Under `torchrun` the third ends it, because `torchrun` passes on what every process has already received.
+    Under `torchrun` it takes a third one, because `torchrun` forwards a signal that every process has already received.
     """
     received: list[int] = []
     heard = 2 if "LOCAL_WORLD_SIZE" in os.environ else 1
@@ -120,7 +120,9 @@ def stop_signals() -> Iterator[list[int]]:
         if len(received) < heard:
             return
         for each in before:
-            signal.signal(each, signal.SIG_DFL)  # the system's: it needs no turn of the interpreter, and no traceback
+            signal.signal(
+                each, signal.SIG_DFL
+            )  # the default action ends the process without the interpreter and a traceback
 
     before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -131,7 +133,7 @@ def stop_signals() -> Iterator[list[int]]:
 
 
 def progress_bar(console: Console) -> Progress:
-    """Return a bar that counts steps; a log file gets none."""
+    """Return a progress bar that counts steps; it is hidden if the output is not a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""What training says: what it is about to do, a row for each epoch, and the result with what to do next."""
+"""Text that `papi train` prints: a summary at the start, a row per epoch, and the result with the next steps."""
 
 import json
 import shlex
@@ -14,19 +14,19 @@ from papi.config import Settings
 from papi.methods.config import Passes
 from papi.runs.schema import EpochRow, Summary
 
-_LISTED = 10  # classes in a warning
+_LISTED = 10  # classes listed in a warning
 
 
 @dataclass(frozen=True)
 class Column:
-    """A measurement of each epoch, as wide as its title."""
+    """A metric of each epoch, printed as wide as its title."""
 
     title: str
     value: Callable[[EpochRow], float | None]
 
 
 def columns_of(started: run.Started) -> tuple[Column, ...]:
-    """Return what can be measured on the data of this run."""
+    """Return the metrics that can be computed on the data of this run."""
     dataset = started.dataset
     columns = []
     if dataset.test_labels is not None:
@@ -43,7 +43,7 @@ def columns_of(started: run.Started) -> tuple[Column, ...]:
 
 
 def announce(console: Console, started: run.Started, folder: Path) -> None:
-    """Say what is about to be trained on what data."""
+    """Print the method, the data and the network of the run."""
     settings, dataset, sets = started.settings, started.dataset, started.statistics
     what = noun(dataset.kind)
     processes = f"{started.processes} x " if started.processes > 1 else ""
@@ -52,8 +52,8 @@ def announce(console: Console, started: run.Started, folder: Path) -> None:
     console.print(
         f"{settings.method} ({cost(started)}) on {printable(dataset.name)}: "
         f"{counted(len(dataset.samples), what)}, {len(dataset.class_names)} classes, "
-        f"{sets['mean_candidates']:.2f} candidate labels {'an' if what == 'image' else 'a'} {what} "
-        f"({sets['singletons']:.1%} have one, {sets['full_sets']:.1%} have all)"
+        f"{sets['mean_candidates']:.2f} candidate labels per {what} "
+        f"({sets['singletons']:.1%} have only one, {sets['full_sets']:.1%} have all)"
     )
     console.print(
         f"network {_network(settings)} ({started.parameters:,} parameters), preset {settings.preset}: "
@@ -67,16 +67,16 @@ def announce(console: Console, started: run.Started, folder: Path) -> None:
 
 
 def noun(kind: str | None) -> str:
-    """Return what one sample is called: an image, or a row of a feature table."""
+    """Return the word for one sample: an image, or a row of a feature table."""
     return "row" if kind == "features" else "image"
 
 
 def cost(started: run.Started) -> str:
-    """Return what a step of the method costs: `passes=two: 2 forward and 2 backward passes a step`."""
-    chosen = started.settings.options.get("passes")  # of a method that has several forms
+    """Return the cost of a training step: `passes=two: 2 forward and 2 backward passes per step`."""
+    chosen = started.settings.options.get("passes")  # only methods with several variants have this setting
     form = f"passes={chosen}: " if chosen else ""
     warmup, own = started.passes.warmup, _count(started.passes)
-    return f"{form}{own} a step" if warmup is None else f"{form}{_count(warmup)} a step, {own} after the warm-up"
+    return f"{form}{own} per step" if warmup is None else f"{form}{_count(warmup)} per step, {own} after the warm-up"
 
 
 def _count(passes: Passes) -> str:
@@ -84,7 +84,7 @@ def _count(passes: Passes) -> str:
 
 
 def epoch_row(row: EpochRow, columns: tuple[Column, ...]) -> str:
-    """Return the row of an epoch, below the titles that `announce` has printed."""
+    """Return the row of an epoch, aligned with the column titles that `announce` prints."""
     cells = "".join(f"  {_percent(column.value(row), len(column.title))}" for column in columns)
     return f"{row.epoch + 1:5d} {row.loss:7.3f}{cells} {row.seconds:8.1f}"
 
@@ -94,7 +94,7 @@ def _percent(value: float | None, width: int = 0) -> str:
 
 
 def conclude(console: Console, summary: Summary, folder: Path, *, already: bool, then_labels: bool = False) -> None:
-    """Say what came out, where it is, and what to do next."""
+    """Print the result, the folder of the run and the next steps."""
     console.print()
     what = noun(summary.kind)
     if already:
@@ -103,39 +103,41 @@ def conclude(console: Console, summary: Summary, folder: Path, *, already: bool,
         console.print(_ended_early(summary, folder, already), soft_wrap=True)
     if summary.test_accuracy is not None:
         console.print(
-            f"Test accuracy {_percent(summary.test_accuracy)} ({_which_epoch(summary)}; best of all epochs, chosen on "
-            f"the test images: {_percent(summary.test_accuracy_best)})",
+            f"Test accuracy {_percent(summary.test_accuracy)} ({_which_epoch(summary)}; best epoch on the test images: "
+            f"{_percent(summary.test_accuracy_best)})",
             style="bold",
             soft_wrap=True,
         )
     elif summary.select != "last":
-        console.print(f"The model is that of {_which_epoch(summary)}", style="bold")
+        console.print(f"Saved the model of {_which_epoch(summary)}", style="bold")
     if summary.calibration_error is not None:
         console.print(_calibration(summary))
     if summary.ambiguous_images is not None and summary.ambiguous_resolved is not None:
         console.print(
-            f"Of {counted(summary.ambiguous_images, f'training {what}')} with several possible labels, "
-            f"{summary.ambiguous_resolved:,} were resolved to the true one "
+            f"Of {counted(summary.ambiguous_images, f'training {what}')} with several candidate labels, "
+            f"{summary.ambiguous_resolved:,} were resolved to the true label "
             f"({summary.ambiguous_resolved / max(1, summary.ambiguous_images):.2%})"
         )
     for sentence in (*_classes(summary, what), *_prototypes(summary)):
         console.print(sentence, soft_wrap=True)
     speed = "" if summary.images_per_second is None else f" at {summary.images_per_second:,.0f} {what}s/s"
     console.print(f"Trained in {summary.seconds:.0f} s{speed}")
-    console.print(f"Everything is in {folder}: model.safetensors, metrics.jsonl, summary.json")
+    console.print(f"Results are in {folder}: model.safetensors, metrics.jsonl, summary.json")
     _next_steps(console, folder, tested=summary.test_accuracy is not None, labels=not then_labels)
 
 
 def _ended_early(summary: Summary, folder: Path, already: bool) -> str:
-    """Return after how many epochs a run ended, and how to train the rest."""
-    told = f"It ended after {summary.trained_epochs:.4g} of {counted(summary.epochs, 'epoch')}."
+    """Return after how many epochs a run ended, and how to train the remaining ones."""
+    told = f"Training ended after {summary.trained_epochs:.4g} of {counted(summary.epochs, 'epoch')}."
     return (
-        f"{told} To train the rest, delete {folder / 'summary.json'} and give the command again." if already else told
+        f"{told} To train the remaining epochs, delete {folder / 'summary.json'} and run the command again."
+        if already
+        else told
     )
 
 
 def _classes(summary: Summary, what: str) -> list[str]:
-    """Return to which classes the images were resolved, and a warning about those that got none."""
+    """Return the number of images resolved to each class, and a warning about classes without any."""
     counts = summary.resolved_by_class or {}
     if not counts:
         return []
@@ -146,9 +148,10 @@ def _classes(summary: Summary, what: str) -> list[str]:
     if gone:
         rest = f" and {len(gone) - _LISTED:,} more" if len(gone) > _LISTED else ""
         sentences.append(
-            f"Warning: no {what} was resolved to {', '.join(gone[:_LISTED])}{rest}, though {what}s have "
-            f"{'it' if len(gone) == 1 else 'them'} as a candidate: the model does not know "
-            f"{'this class' if len(gone) == 1 else 'these classes'}. Add {what}s of which it is the only candidate."
+            f"Warning: no {what} was resolved to {', '.join(gone[:_LISTED])}{rest}, although some {what}s have "
+            f"{'it' if len(gone) == 1 else 'them'} as a candidate. The model has not learned "
+            f"{'this class' if len(gone) == 1 else 'these classes'}: add {what}s that have "
+            f"{'it' if len(gone) == 1 else 'one of them'} as the only candidate."
         )
     return sentences
 
@@ -160,8 +163,8 @@ def _prototypes(summary: Summary) -> list[str]:
         return []
     rest = f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else ""
     return [
-        f"Warning: the prototypes of {', '.join(lost[:_LISTED])}{rest} are zero or the same as another's, so the "
-        "alignment of PaPi worked with nothing there. Train longer, or without it: --option alignment=off."
+        f"Warning: the prototypes of {', '.join(lost[:_LISTED])}{rest} are zero or identical to another class's, so "
+        "prototype alignment had no effect there. Train longer, or turn it off with --option alignment=off."
     ]
 
 
@@ -178,27 +181,27 @@ def _next_steps(console: Console, folder: Path, *, tested: bool, labels: bool) -
 
 
 def _which_epoch(summary: Summary) -> str:
-    """Return the epoch of the model, and why that one."""
+    """Return the epoch of the saved model and how it was selected."""
     if summary.select == "last" or summary.picked_epoch is None:
         return "last epoch"
     by_rule = {"covering-rate": summary.covering_rate, "approximated-accuracy": summary.approximated_accuracy}
     last = "" if summary.test_accuracy_last is None else f"; last epoch: {_percent(summary.test_accuracy_last)}"
     rule, value = summary.select.replace("-", " "), _percent(by_rule[summary.select])
-    return f"epoch {summary.picked_epoch + 1}, picked by its {rule} of {value}{last}"
+    return f"epoch {summary.picked_epoch + 1}, selected by its {rule} of {value}{last}"
 
 
 def _calibration(summary: Summary) -> str:
-    """Return how far the model's confidence is from how often it is right."""
+    """Return the difference between the model's confidence and its accuracy."""
     told = f"Calibration error {_percent(summary.calibration_error)}"
     if summary.temperature == 1:
         return told
-    return f"{told} at temperature {summary.temperature:.3f} (without it {_percent(summary.uncalibrated_error)})"
+    return f"{told} at temperature {summary.temperature:.3f} ({_percent(summary.uncalibrated_error)} without it)"
 
 
 def _network(settings: Settings) -> str:
-    """Return what is trained, and what photos pass before it."""
+    """Return the trained network, with its frozen encoder if there is one."""
     if settings.tune is None:
         return settings.network
     return (
-        f"{settings.network}, all of it" if settings.tune == "all" else f"{settings.head} on {settings.network}, frozen"
+        f"{settings.network}, fine-tuned" if settings.tune == "all" else f"{settings.head} on frozen {settings.network}"
     )

@@ -1,4 +1,4 @@
-"""`papi tune`: random search for the settings of a method."""
+"""`papi tune`: tune the settings of a method by random search."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from papi.config import MAX_THREADS, RunConfig
 from papi.errors import UserError
 
 _DEFAULT = RunConfig()
-_MOST = 100_000  # trials: more than anybody waits for
+_MOST = 100_000  # trials
 _SEARCH = Parameter(group=Group("Search", sort_key=-2))
 _WHERE = Parameter(group=Group("Where to train", sort_key=-1))
 
@@ -35,33 +35,34 @@ def tune(
     config: Annotated[RunConfig, Parameter(name="*")] = _DEFAULT,
     help_all: Annotated[bool, _SEARCH, SWITCH] = False,
 ) -> None:
-    """Search for good settings of a method by random trials, judged without true labels.
+    """Tune the settings of a method by random search, without true labels.
 
     Parameters
     ----------
     method
-        A method by name, or `package.module:Class`; `papi methods NAME` lists its settings.
+        Name of a method, or `package.module:Class` for your own; `papi methods NAME` lists its settings.
     budget
-        Number of trials. The first is what `papi train` would do.
+        Number of trials. The first one uses the defaults of `papi train`.
     by
-        What judges a trial: the candidate labels of held-out samples, or, as an oracle for comparison, test accuracy.
+        Criterion that scores a trial on the candidate labels of its validation set; accuracy uses the true labels of
+        the test set instead, as an oracle for comparison.
     ranges
-        What to draw a setting from, instead of its declared range: NAME=LOW..HIGH or NAME=A,B,C; repeatable. Besides
-        the method's options, NAME can be optim.lr, optim.weight-decay, epochs or batch-size.
+        Range to sample a setting from, instead of the declared one: NAME=LOW..HIGH or NAME=A,B,C; can be repeated. NAME
+        is a setting of the method, optim.lr, optim.weight-decay, epochs or batch-size.
     dry_run
-        Print the command of every trial, and train nothing.
+        Print the command of every trial without training.
     format
-        How tables are printed.
+        Format of the tables.
     out
         Folder of the trials. [default: a folder in runs/tune, named after the data and the method]
     jobs
-        Trials at a time. [default: 1 on this machine; on a cluster, as many as it takes]
+        Number of trials to train at once. [default: 1 on this machine; on a cluster, as many as fit]
     backend
-        local, or an existing cluster whose machines see the same folders: dask, ray.
+        Where to train: local, or dask or ray for an existing cluster whose machines share these folders.
     address
-        The address of the cluster's scheduler.
+        Address of the cluster's scheduler.
     help_all
-        Show all options, including the expert ones, and exit.
+        Show all options, including expert options, and exit.
     """
     if help_all:
         print_all_options(tune, "papi tune")
@@ -71,8 +72,8 @@ def tune(
     if jobs is not None and not 1 <= jobs <= MAX_THREADS:
         raise UserError(f"--jobs must be between 1 and {MAX_THREADS}; got {jobs}.")
     if config.method not in (_DEFAULT.method, method):
-        raise UserError(f"two methods were given, {method} and --method {config.method}: search one at a time.")
-    from papi.cli.tune_search import Plan, run_search  # loads torch: not before the options are right
+        raise UserError(f"got two methods, {method} and --method {config.method}: tune one at a time.")
+    from papi.cli.tune_search import Plan, run_search  # imports torch: check the options first
 
     plan = Plan(replace(config, method=method), budget, by, ranges, out, jobs, backend, address)
     run_search(plan, dry_run=dry_run, format=format)

@@ -1,4 +1,4 @@
-"""What `papi tune` does: draw trials, train them, and show what each criterion picks."""
+"""Implements `papi tune`: sample trials, train them, and show which one each criterion selects."""
 
 import shlex
 import sys
@@ -26,7 +26,7 @@ from papi.train import settings_for
 
 @dataclass(frozen=True)
 class Plan:
-    """What a person asks for."""
+    """The options of a search."""
 
     config: RunConfig
     budget: int
@@ -39,18 +39,20 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Where the trials are kept."""
+        """Folder of the trials."""
         data, method = Path(self.config.data).resolve().stem, self.config.method.rpartition(":")[2]
         return self.out or Path("runs") / "tune" / f"{data}-{method}"
 
 
 def run_search(plan: Plan, *, dry_run: bool, format: str) -> None:
-    """Train the trials that have no result yet, and show all. Exits with 1 if no trial can be judged."""
-    find_method(plan.config.method)  # before the data, which may take long to read
+    """Train the trials that have no result yet, and show all. Exit with code 1 if no trial can be scored."""
+    find_method(plan.config.method)  # check the method before reading the data, which may take long
     config = _held_out(plan.config, plan.by)
     dataset = load_dataset(config).limited(config.limit)
     if plan.by == ORACLE and dataset.test_labels is None:
-        raise UserError(f"--by accuracy needs test samples with true labels, and {dataset.name} has none.")
+        raise UserError(
+            f"--by accuracy needs test samples with true labels, but {dataset.name} has none: use another criterion."
+        )
     drawn = trials(config, dataset, space_of(config, settings_for(config, dataset), plan.ranges), plan.budget)
     todo = {trial.number: _cell(trial, plan, dataset) for trial in drawn}
     if dry_run:
@@ -66,16 +68,16 @@ def run_search(plan: Plan, *, dry_run: bool, format: str) -> None:
 
 
 def _held_out(config: RunConfig, by: By) -> RunConfig:
-    """The config of the first trial: it holds samples out to be judged by."""
+    """Return the config of the first trial, with a validation set."""
     if config.data_holdout is None:
         return replace(config, data_holdout=HOLDOUT)
     if config.data_holdout == 0 and by != ORACLE:
-        raise UserError(f"--by {by} needs samples held out: give --data.holdout a share above 0, or leave it out.")
+        raise UserError(f"--by {by} needs a validation set: set --data.holdout to a fraction above 0, or leave it out.")
     return config
 
 
 def _cell(trial: Trial, plan: Plan, dataset: Dataset) -> Cell:
-    """A trial as a cell of a grid. Machines of a cluster need absolute paths."""
+    """Return a trial as a cell of a grid. The machines of a cluster need absolute paths."""
     share = max(1, cpu_count() // (plan.jobs or 1)) if plan.backend == "local" else 1
     settings, config = trial.settings, replace(trial.config, threads=None)  # the grid sets the threads
     cost = find_method(settings.method).Config(**settings.options).encoder_passes.units
@@ -91,7 +93,7 @@ def _cell(trial: Trial, plan: Plan, dataset: Dataset) -> Cell:
 
 
 def _anywhere(config: RunConfig) -> RunConfig:
-    """The config with absolute paths."""
+    """Return the config with absolute paths."""
     sets = config.candidates
     files = {name: path.resolve() for name in ("file", "groups") if (path := getattr(sets, name)) is not None}
     known = config.data in SOURCES
@@ -115,16 +117,16 @@ def _show(plan: Plan, drawn: Sequence[Trial], judged: Sequence[Judged], format: 
         console.print(f"These ranges allow no more than {len(drawn)} different trials.")
     if len(judged) < len(drawn):
         console.print(
-            f"{len(drawn) - len(judged)} of {len(drawn)} trials have no result; the same command tries again."
+            f"{len(drawn) - len(judged)} of {len(drawn)} trials have no result; run the same command to try again."
         )
     best = pick(judged, plan.by)
     if best is None:
-        console.print("No trial can be judged.")
+        console.print("No trial has a score.")
         return
     if plan.by == ORACLE:
         console.print(
-            "This choice is an oracle's: it was made by the true labels of the test samples, so its test accuracy is "
-            "too good. Report what a criterion without true labels picks.",
+            "This selection is an oracle: it uses the true labels of the test samples, so its test accuracy is "
+            "optimistic. Report the trial that a criterion without true labels selects.",
             soft_wrap=True,
         )
     config = replace(best.trial.config, data_holdout=plan.config.data_holdout)

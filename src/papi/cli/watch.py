@@ -1,4 +1,4 @@
-"""`papi watch`: the curves of a run in the terminal, drawn again while it is going."""
+"""`papi watch`: plot the curves of a run in the terminal and update them during training."""
 
 import shlex
 import time
@@ -15,35 +15,35 @@ from papi.files import lock
 from papi.runs.folder import RunFolder
 from papi.runs.schema import EpochRow
 
-CURVES: dict[str, tuple[Callable[[EpochRow], float | None], bool]] = {  # title → value, whether it is a share
+CURVES: dict[str, tuple[Callable[[EpochRow], float | None], bool]] = {  # title → value, and whether it is a percentage
     "loss": (lambda row: row.loss, False),
     "test accuracy": (lambda row: row.test_accuracy, True),
     "resolved labels": (lambda row: row.disambiguation_accuracy, True),
     "mean confidence": (lambda row: row.mean_confidence, True),
 }
-LARGEST = 1e300  # of a value that can be drawn: differences between two of them are finite
-HEIGHT = 6  # lines of a curve, where the terminal has room
-LONGEST = 86_400  # seconds between two looks: a day
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character: left, right, from the top
+LARGEST = 1e300  # largest value to plot: differences between two such values are finite
+HEIGHT = 6  # lines per curve, if the terminal is high enough
+LONGEST = 86_400  # seconds between two updates: a day
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # left and right dots of a braille character, from top
 
 
 def watch(run: Path, /, *, every: float = 1.0) -> None:
-    """Draw the curves of a run in the terminal until training ends.
+    """Plot the curves of a run in the terminal until training ends.
 
     Parameters
     ----------
     run
         Folder of a run.
     every
-        Seconds between two looks at the run.
+        Seconds between two updates.
     """
     if not 0 < every <= LONGEST:
         raise UserError(f"--every must be more than 0 and at most {LONGEST} seconds; got {every:g}.")
     folder = RunFolder(run)
     if not folder.config_file.exists():
-        raise UserError(f"{run} contains no run yet: give the folder that `papi train` writes to (--out).")
+        raise UserError(f"{run} contains no run yet: specify the folder that `papi train` writes to (--out).")
     console = make_console()
-    if not console.is_terminal:  # a file or a pipe gets the present state
+    if not console.is_terminal:  # a file or a pipe gets the current state once
         going = _is_going(folder)
         console.print(drawing(folder, console.width, HEIGHT, going))
         if not going:
@@ -63,28 +63,28 @@ def watch(run: Path, /, *, every: float = 1.0) -> None:
 
 
 def _is_going(folder: RunFolder) -> bool:
-    """Return whether a process is training. The lock comes first: it is held until the summary is written."""
+    """Return whether a process is training. Check the lock first: it is held until the summary is written."""
     return lock.holder(folder.path)[1] and not folder.summary_file.exists()
 
 
 def _conclude(console: Console, folder: RunFolder) -> None:
-    """Say what to do with a run that is not being trained."""
+    """Print the next step for a run that is not training."""
     if folder.summary_file.exists():
         console.print(f"Next: papi report {shlex.quote(str(folder.path))} --open", soft_wrap=True)
         return
-    from papi.runs.doctor import capitalised, continuing  # loads torch: drawing curves does without
+    from papi.runs.doctor import capitalised, continuing  # imports torch, which plotting does not need
 
     again = capitalised(continuing(folder.begun(), folder.path))
-    console.print(f"This run is not being trained and has not finished. {again} continues it.", soft_wrap=True)
+    console.print(f"This run is unfinished and not training. {again} continues it.", soft_wrap=True)
 
 
 def fitting(lines: int) -> int:
-    """Return how many lines a curve may have, so that all curves and their titles fit into a terminal."""
+    """Return the number of lines per curve so that all curves and their titles fit into the terminal."""
     return max(2, min(HEIGHT, (lines - 3) // len(CURVES) - 1))
 
 
 def drawing(folder: RunFolder, width: int, height: int, going: bool) -> Group:
-    """Draw a run as it is now: how far it is, and a curve for each of its measurements."""
+    """Plot the current state of a run: its progress and a curve for each metric."""
     rows = folder.read_rows()
     epochs = folder.begun().epochs or len(rows) or 1
     parts = [Text(_state(folder, rows, epochs, going), style="bold"), Text(printable(str(folder.path)), style="dim")]
@@ -100,10 +100,10 @@ def _state(folder: RunFolder, rows: Sequence[EpochRow], epochs: int, going: bool
     if folder.summary_file.exists():
         return f"Finished: {len(rows)} epochs"
     if not rows:
-        return "No epoch has ended yet"
+        return "No epoch has finished yet"
     left = (epochs - len(rows)) * rows[-1].seconds / len(rows)
     ago = max(0.0, time.time() - folder.metrics_file.stat().st_mtime)
-    done = f"{len(rows)} of {epochs} epochs, the last ended {ago:.0f} s ago"
+    done = f"{len(rows)} of {epochs} epochs, last one finished {ago:.0f} s ago"
     return f"{done}, about {left:.0f} s left" if going else done
 
 
@@ -116,7 +116,7 @@ def curve(points: Sequence[tuple[int, float]], epochs: int, columns: int, height
     columns = max(10, columns)
     finite = [(epoch, value) for epoch, value in points if abs(value) < LARGEST]
     if not finite:
-        return ["  no finite value"]
+        return ["  no finite values"]
     low, high = min(value for _, value in finite), max(value for _, value in finite)
     span = high - low or 1.0
     cells = [[0] * columns for _ in range(height)]

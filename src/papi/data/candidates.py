@@ -1,4 +1,4 @@
-"""Candidate sets made from true labels, as `(N, K) bool`, and their statistics."""
+"""Synthesizes candidate sets `(N, K) bool` from true labels, and computes their statistics."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from papi.randomness import draws
 _ROWS = 16_384
 _PAIRED = 2_000  # labels whose pairs are counted
 
-# The flip probabilities of the named cases by the distance from the true label, counted around ten classes
-# (LWS, Wen et al., ICML 2021); `pair` is PRODEN's name for flips to the next class alone.
+# Flip probabilities of the built-in matrices by cyclic distance from the true label, for ten classes
+# (LWS, Wen et al., ICML 2021). `pair` is PRODEN's name for flips to the next class only.
 CASES: dict[str, dict[int, float]] = {
     "01": {1: 0.5},
     "02": {1: 0.3, 9: 0.3},
@@ -21,10 +21,17 @@ CASES: dict[str, dict[int, float]] = {
 
 
 def uniform(labels: np.ndarray, classes: int, flip_rate: float, seed: int) -> np.ndarray:
-    """Each wrong label joins with probability `flip_rate`, the true one always.
+    """Add each wrong label with probability `flip_rate`; the true label is always a candidate.
 
-    The draw is that of the released code of PaPi and PiCO (NumPy's legacy generator, one uniform number for each
-    sample and class in dataset order), so a seed gives the very same sets.
+    The sampling is the same as in the released code of PaPi and PiCO (NumPy's legacy generator, one uniform number for
+    each sample and class in dataset order), so a seed gives exactly the same sets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from papi.data.candidates import uniform
+    >>> uniform(np.array([0, 2]), classes=4, flip_rate=0.5, seed=0).astype(int).tolist()
+    [[1, 0, 0, 0], [1, 0, 1, 0]]
     """
     generator = np.random.RandomState(seed)
     drawn = np.empty((len(labels), classes), bool)
@@ -34,14 +41,14 @@ def uniform(labels: np.ndarray, classes: int, flip_rate: float, seed: int) -> np
 
 
 def hierarchical(labels: np.ndarray, groups: np.ndarray, flip_rate: float, seed: int) -> np.ndarray:
-    """As `uniform`, but only among the classes of the true label's group; `groups` `(K,)` numbers them."""
+    """Like `uniform`, but only with classes of the true label's group; `groups` `(K,)` is the group of each class."""
     drawn = uniform(labels, len(groups), flip_rate, seed)
     drawn &= groups[labels][:, None] == groups
     return drawn
 
 
 def class_dependent(labels: np.ndarray, matrix: np.ndarray, seed: int) -> np.ndarray:
-    """Label j joins a sample of class y with probability `matrix[y, j]`; the true label always."""
+    """Add label j to a sample of class y with probability `matrix[y, j]`; the true label is always a candidate."""
     generator = draws(seed, "candidates class-dependent")
     drawn = np.empty((len(labels), len(matrix)), bool)
     for part in _parts(len(labels)):
@@ -50,9 +57,10 @@ def class_dependent(labels: np.ndarray, matrix: np.ndarray, seed: int) -> np.nda
 
 
 def uniform_sets(labels: np.ndarray, classes: int, seed: int) -> np.ndarray:
-    """Every set that holds the true label, except the full one, is equally likely (RC and CC).
+    """Sample uniformly from all sets that contain the true label, except the full set (RC and CC).
 
-    Each wrong label joins with probability 1/2 and full sets are drawn again: exact, for any number of classes.
+    Each wrong label is added with probability 1/2, and full sets are sampled again. This is exact for any number of
+    classes.
     """
     generator = draws(seed, "candidates uniform-sets")
     drawn = np.ones((len(labels), classes), bool)
@@ -65,12 +73,12 @@ def uniform_sets(labels: np.ndarray, classes: int, seed: int) -> np.ndarray:
 
 
 def noisy(labels: np.ndarray, classes: int, flip_rate: float, noise_rate: float, seed: int) -> np.ndarray:
-    """The true label is left out with probability `noise_rate`, each wrong one joins with `flip_rate` (PiCO+).
+    """Drop the true label with probability `noise_rate` and add each wrong label with `flip_rate` (PiCO+).
 
-    Empty rows are drawn again as a whole, so the truth is missing a little less often than `noise_rate` says.
+    Empty sets are sampled again, so the true label is missing slightly less often than `noise_rate`.
     """
     if flip_rate == 0 and noise_rate == 1:
-        raise UserError("--candidates.noise-rate 1 with --candidates.flip-rate 0 leaves no label at all: change one.")
+        raise UserError("--candidates.noise-rate 1 and --candidates.flip-rate 0 leave no candidates: change one.")
     generator = draws(seed, "candidates noisy")
     drawn = np.zeros((len(labels), classes), bool)
     empty = np.arange(len(labels))
@@ -84,14 +92,15 @@ def noisy(labels: np.ndarray, classes: int, flip_rate: float, noise_rate: float,
 
 
 def instance_probabilities(logits: np.ndarray, labels: np.ndarray, rule: str, rate: float) -> np.ndarray:
-    """Probability that each wrong label joins, from the logits of an annotator network: `(N, K)`, 0 for the true label.
+    """Compute the probability of adding each wrong label from an annotator network's logits: `(N, K)`, 0 for the true
+    label.
 
-    With s its distribution over the wrong labels, `released` is min(1, rate · K · s), what the code of VALEN and PaPi
-    computes; `paper` is s divided by its largest value, the formula in the paper.
+    With s the network's distribution over the wrong labels, `released` is min(1, rate · K · s), as in the code of VALEN
+    and PaPi; `paper` is s divided by its largest value, as in the paper.
     """
     rows = np.arange(len(labels))
     scores = logits.astype(np.float64)
-    # Masking before the softmax keeps a network that is certain of the truth from leaving 0 / 0.
+    # Mask before the softmax: a network that is certain of the true label would otherwise give 0 / 0.
     scores[rows, labels] = -np.inf
     wrong: np.ndarray = np.exp(scores - scores.max(1, keepdims=True))
     if rule == "paper":
@@ -103,17 +112,17 @@ def instance_probabilities(logits: np.ndarray, labels: np.ndarray, rule: str, ra
 
 
 def instance_dependent(labels: np.ndarray, probabilities: np.ndarray, seed: int) -> np.ndarray:
-    """Label j joins sample i with probability `probabilities[i, j]`; the true label always."""
+    """Add label j to sample i with probability `probabilities[i, j]`; the true label is always a candidate."""
     drawn = draws(seed, "candidates instance-dependent").random(probabilities.shape) < probabilities
     return _with_truth(drawn, labels)
 
 
 def case_matrix(name: str, classes: int, flip_rate: float) -> np.ndarray:
-    """The matrix of a named case: `01` to `04` for ten classes, `pair` (the next class with `flip_rate`) for any."""
+    """Return a built-in matrix: `01` to `04` for ten classes, or `pair` (flips to the next class) for any number."""
     if name != "pair" and name not in CASES:
-        raise unknown("matrix", name, [*CASES, "pair", "a file with K rows of K numbers"])
+        raise unknown("matrix", name, [*CASES, "pair", "a csv or npy file with K rows of K numbers"])
     if name != "pair" and classes != 10:
-        raise UserError(f"--candidates.matrix {name} is made for 10 classes; got {classes}: give a file, or pair.")
+        raise UserError(f"--candidates.matrix {name} needs 10 classes; got {classes}: use a file, or pair.")
     distances = {1: flip_rate} if name == "pair" else CASES[name]
     matrix = np.eye(classes)
     for distance, probability in distances.items():
@@ -122,7 +131,7 @@ def case_matrix(name: str, classes: int, flip_rate: float) -> np.ndarray:
 
 
 def statistics(candidates: np.ndarray, labels: np.ndarray | None) -> dict[str, float]:
-    """What users want to know about candidate sets before training on them."""
+    """Compute the statistics of candidate sets that are shown before training."""
     sizes = candidates.sum(1)
     result = {
         "mean_candidates": float(sizes.mean()),
@@ -135,23 +144,27 @@ def statistics(candidates: np.ndarray, labels: np.ndarray | None) -> dict[str, f
 
 
 def frequent_pairs(candidates: np.ndarray, names: Sequence[str], count: int) -> list[tuple[str, str, int]]:
-    """The pairs of labels that occur together in the most sets, with the number of sets.
+    """Return the pairs of labels that occur together in the most sets, with the number of sets.
 
-    Of very many labels, the most frequent count: the number of pairs grows with their square.
+    Only the most frequent labels are considered, because the number of pairs grows quadratically.
     """
     kept = np.sort(np.argsort(-candidates.sum(0), kind="stable")[:_PAIRED])
-    member = candidates[:, kept].astype(np.float32)  # counts stay exact up to 2**24 sets
-    together = np.triu(member.T @ member, 1)
+    together = np.zeros((len(kept), len(kept)), np.float32)  # counts stay exact up to 2**24 sets
+    for part in _parts(len(candidates)):
+        member = candidates[part, kept].astype(np.float32)
+        together += member.T @ member
+    together = np.triu(together, 1)
     order = np.argsort(-together, axis=None, kind="stable")[:count]
     pairs = zip(*np.unravel_index(order, together.shape), strict=True)
     return [(names[kept[a]], names[kept[b]], int(together[a, b])) for a, b in pairs if together[a, b] > 0]
 
 
 def stand_ins(candidates: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """How often label j is a candidate of samples of class i: `(K, K) float64`, M of `papi.methods.set_prior`.
+    """Estimate how often label j is a candidate of samples of class i: `(K, K) float64`, M of `papi.methods.set_prior`.
 
-    `shares` `(N, K)` say how far each sample belongs to each class: a confidence, or one for the true label. Each class
-    gets a sample with every label and one with none in addition, so that few say little and none at all say 1/2.
+    `shares` `(N, K)` is the degree to which each sample belongs to each class: a confidence, or one-hot true labels.
+    For smoothing, each class gets one additional sample with all labels and one with none, so that a class without
+    samples gets 1/2.
     """
     member = candidates.astype(np.float64)
     together, totals = shares.T @ member, shares.sum(0, dtype=np.float64)
@@ -160,7 +173,7 @@ def stand_ins(candidates: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def covering_pairs(matrix: np.ndarray, names: Sequence[str], count: int) -> list[tuple[str, str, float, float]]:
-    """Which labels stand in for which: class i, label j, M_ij and M_ji, by how far the first is above the second."""
+    """Return class i, label j, M_ij and M_ji for the pairs with the largest difference M_ij - M_ji."""
     ahead = matrix - matrix.T
     order = np.argsort(-ahead, axis=None, kind="stable")[:count]
     pairs = zip(*np.unravel_index(order, matrix.shape), strict=True)
@@ -168,20 +181,20 @@ def covering_pairs(matrix: np.ndarray, names: Sequence[str], count: int) -> list
 
 
 def require_useful(candidates: np.ndarray, where: str) -> None:
-    """Refuse sets that nothing can be learned from: too few rows, a single class, or all labels in every set."""
+    """Reject candidate sets without information: fewer than two rows, a single class, or all labels in every set."""
     if len(candidates) < 2:
-        rows = "one usable row only" if len(candidates) else "no usable rows"
-        raise UserError(f"{where} has {rows}: there is nothing to train on.")
+        rows = "only one usable row" if len(candidates) else "no usable rows"
+        raise UserError(f"{where} has {rows}: training needs at least two.")
     if candidates.any(0).sum() < 2:
-        raise UserError(f"{where} knows one class only: a classifier needs two or more.")
+        raise UserError(f"{where} has only one class: a classifier needs two or more.")
     if candidates.all():
         raise UserError(
-            f"every candidate set of {where} holds all {candidates.shape[1]} labels: nothing can be learnt."
+            f"every candidate set of {where} contains all {candidates.shape[1]} labels: exclude wrong labels for some."
         )
 
 
 def _parts(count: int) -> list[slice]:
-    """Blocks of rows: the draws are the same, and random numbers take eight times the memory of the sets."""
+    """Return blocks of rows, to save memory: the random numbers take eight times the memory of the sets."""
     return [slice(start, start + _ROWS) for start in range(0, count, _ROWS)]
 
 

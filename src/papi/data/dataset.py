@@ -1,4 +1,4 @@
-"""The form that all readers produce: samples in one array, and what is known about them. Does not import torch."""
+"""The dataset class that all readers produce: samples in one array with their labels. Does not import torch."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from papi.data.packed_rows import Matrix, PackedRows
 from papi.errors import UserError
 from papi.randomness import draws
 
@@ -116,7 +117,7 @@ class Dataset:
     test_labels: np.ndarray | None = None  # (M,) int64
     prior: np.ndarray | None = None  # (N, K) float32: how likely each candidate is, as votes or weights say. Rows sum
     # to one, positive for every candidate and zero elsewhere. Every guess of a run multiplies it in.
-    initial_confidence: np.ndarray | None = None  # (N, K) float32, of the same form: where a run starts from
+    initial_confidence: Matrix | None = None  # (N, K) float32, of the same form: where a run starts from
     groups: np.ndarray | None = None  # (K,) int64, the superclass of each class
     levels: Levels = ()  # if the classes have a tree
     file_names: tuple[str, ...] | None = None  # of the training samples, if they come from files
@@ -157,7 +158,9 @@ class Dataset:
         if count is None:
             return self
         if count > len(self.samples):
-            raise UserError(f"--limit {count} is more than the {len(self.samples)} training samples of {self.name}.")
+            raise UserError(
+                f"--limit {count} exceeds the {len(self.samples)} training samples of {self.name}: lower it."
+            )
         if self.labels is None:
             return self.taking(np.sort(draws(0, "limit").permutation(len(self.samples))[:count]))
         return self.taking(_balanced(self.labels, count))
@@ -173,8 +176,8 @@ class Dataset:
         kept = self.taking(np.flatnonzero(~held))
         if not held.any() or not len(kept.samples):
             raise UserError(
-                f"{self.name} has {len(self.samples)} samples, too few to hold out {share:.0%} for testing: "
-                "give more, or set --data.test-share 0."
+                f"{self.name} has {len(self.samples)} samples, which is not enough to hold out {share:.0%} as a test "
+                "set: add samples, or set --data.test-share 0."
             )
         return replace(kept, test_samples=self.samples[held], test_labels=self.labels[held])
 
@@ -194,10 +197,16 @@ class Dataset:
             labels=some(self.labels),
             candidates=some(self.candidates),
             prior=some(self.prior),
-            initial_confidence=some(self.initial_confidence),
+            initial_confidence=_taken(self.initial_confidence, rows),
             file_names=None if self.file_names is None else tuple(self.file_names[row] for row in rows),
             rows=rows if self.rows is None else self.rows[rows],
         )
+
+
+def _taken(values: Matrix | None, rows: np.ndarray) -> Matrix | None:
+    if values is None:
+        return None
+    return values.taking(rows) if isinstance(values, PackedRows) else values[rows]
 
 
 def pixel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

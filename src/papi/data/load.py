@@ -1,4 +1,4 @@
-"""From what a person typed to a `Dataset`: a known dataset by name, or data of one's own by path."""
+"""Loads a `Dataset`: a known dataset by name, or your own data by path."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def load(
     """
     if data in SOURCES:
         if how.image_column is not None:
-            raise UserError(f"--data.image-column is for data of your own; {data} is a known dataset: leave it out.")
+            raise UserError(f"--data.image-column requires your own data, but {data} is a known dataset: leave it out.")
         dataset = load_known(data, data_dir, how, progress)
         if how.annotations is None:
             refuse_votes(data, how)
@@ -34,18 +34,18 @@ def load(
             dataset = annotate(dataset, how, report)
     elif data.startswith(PREFIX):
         if how.split != "train":
-            raise UserError(f"--data.split is for known datasets; {data} names its own: leave it out.")
+            raise UserError(f"--data.split requires a known dataset, and {data} already has a split: leave it out.")
         unpacked = load_hub(data, how.image_column, progress)
         dataset = load_own(unpacked, replace(how, image_column=None), report, progress)
         dataset = replace(dataset, name=data.removeprefix(PREFIX))
     elif Path(data).exists() or Path(data).suffix or "/" in data:
         if how.split != "train":
-            raise UserError(f"--data.split is for known datasets; {data} is your own: leave it out.")
+            raise UserError(f"--data.split requires a known dataset, and {data} is your own: leave it out.")
         dataset = load_own(Path(data), how, report, progress)
     else:
         raise unknown("dataset", data, [*SOURCES, "a path to your own data"])
     if not len(dataset.samples):
-        raise UserError(f"{data} has no usable rows: there is nothing to train on.")
+        raise UserError(f"{data} has no usable rows: add some to train on.")
     if how.tree is not None:
         dataset = replace(dataset, levels=how.tree.levels(dataset.class_names))
     dataset = dataset.with_held_out(how.test_share, how.seed)

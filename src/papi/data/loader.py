@@ -66,7 +66,7 @@ class Loader:
         for position, name in enumerate(self.view_names):
             random = draws_of_rows(draws(self.seed, f"view {position}", epoch, step), made, count)
             views.append(self.normalise(self.views(name, samples, random))[: len(index)])
-        return Batch(index, tuple(views), self.candidates[index])
+        return Batch(index, tuple(views), self.candidates[index], count)
 
 
 def on_device(samples: np.ndarray, device: torch.device) -> Tensor:

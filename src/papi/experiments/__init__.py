@@ -1,7 +1,7 @@
-"""The paper's tables and figures, and our own, as grids of runs: `papi bench`.
+"""Runs the experiments behind the tables and figures of the paper, and our own: `papi bench`.
 
-Here live the suites (what is compared), the grid that trains their cells, and the tables and figures made from finished
-runs. Everything above may be imported; the report, the command line and the terminal may not.
+This package contains the suites, the grid that trains their cells, and the tables and figures made from finished
+runs. It does not import the report, the command line or the terminal.
 """
 
 import importlib
@@ -19,7 +19,7 @@ SUITES: dict[Scale, dict[str, Suite]] = {
 
 
 def find_suites(name: str, scale: Scale) -> list[Suite]:
-    """A suite by its name, all suites of a scale (`all`), or one from anywhere on the Python path (`module:SUITE`)."""
+    """Find a suite by name, all suites of a scale (`all`), or a suite on the Python path (`module:SUITE`)."""
     if name == "all":
         return list(SUITES[scale].values())
     if ":" in name:
@@ -34,7 +34,7 @@ def _imported(name: str) -> Suite:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"the suite {name} cannot be imported: {error}. Is its folder on PYTHONPATH?") from error
+        raise UserError(f"the suite {name} cannot be imported ({error}): add its folder to PYTHONPATH.") from error
     if not isinstance(found, Suite):
         raise UserError(f"{name} is not a papi.experiments.suites.Suite.")
     return found

@@ -1,4 +1,4 @@
-"""A cell of a grid is a run, told from others by what decides its result: by that it is found again."""
+"""Cells of a grid: runs that are identified by the settings that determine their results."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -12,14 +12,14 @@ from papi.runs.identity import NO_EFFECT, identity_hash, settings_identity
 from papi.runs.schema import Record
 from papi.setup.settings import complete
 
-# Where a run lies and what it runs on is nobody else's business; the preset tells how later fields were filled in.
+# Data folder, device and the like do not affect results. The preset is kept: it determines default values.
 _LEFT_OUT = NO_EFFECT - {"preset"}
 
 
 def settings_of(config: RunConfig) -> Settings:
-    """What is run if a config is trained on the data it names, which are not read: of people's own, images are assumed.
+    """The complete settings of a config, without reading its data. User data are assumed to be images.
 
-    Published feature tables come with candidate sets.
+    Published feature tables include candidate sets.
     """
     source = SOURCES.get(config.data)
     features = config.network == "mlp" if source is None else len(source.shape) == 1
@@ -27,10 +27,10 @@ def settings_of(config: RunConfig) -> Settings:
 
 
 def key(config: RunConfig, *, finished: bool = False) -> str:
-    """A name for a run's result: equal for configs that are the same run.
+    """The key of a run's result: equal for configs of the same run.
 
-    The options of a `finished` run are complete, and those that came later have their defaults: today's preset must
-    not fill them in.
+    A `finished` run has all the options of its time. Options added later get their defaults, not the values of the
+    current preset.
     """
     settings = settings_of(config)
     if finished:
@@ -41,10 +41,10 @@ def key(config: RunConfig, *, finished: bool = False) -> str:
 
 
 def folder_name(config: RunConfig) -> str:
-    """Readable, and different for different runs."""
+    """A readable folder name, unique for each run."""
     settings, sets = settings_of(config), config.candidates
     made = f"{sets.kind}-q{sets.flip_rate:g}" if sets.kind else f"q{sets.flip_rate:g}"
-    if sets.kind == "instance-dependent":  # its rate is the generator's own
+    if sets.kind == "instance-dependent":  # the generator has its own rate
         made = "instance"
     options = [option.replace("=", "-") for option in config.option]
     data, method = Path(config.data).stem, config.method.rpartition(":")[2]
@@ -53,14 +53,14 @@ def folder_name(config: RunConfig) -> str:
 
 
 def finished_config(record: Record) -> RunConfig:
-    """The config of a run from its record, with every option of its method as it was then."""
+    """The config of a run from its record, with every option of its method as recorded."""
     options = record.identity["option"]
     texts = tuple(f"{name}={as_typed(value)}" for name, value in sorted(options.items()))
     return replace(record.run_config, option=texts)
 
 
 def differing(config: RunConfig) -> Values:
-    """What differs from the defaults, as JSON values; `papi.config.from_dict` is the inverse."""
+    """The settings that differ from the defaults, as JSON values; `papi.config.from_dict` is the inverse."""
     found = _differing(to_dict(config), to_dict(RunConfig()))
     return {name: value for name, value in found.items() if name not in _LEFT_OUT}
 
@@ -77,7 +77,7 @@ def _differing(values: Values, defaults: Values) -> Values:
 
 
 def arguments(config: RunConfig) -> list[str]:
-    """What to type after `papi train` to get this run."""
+    """The arguments of `papi train` for this run."""
     return list(_options(_differing(to_dict(config), to_dict(RunConfig())), ""))
 
 
@@ -86,7 +86,7 @@ def _options(values: Values, prefix: str) -> Iterator[str]:
         if isinstance(value, dict):
             yield from _options(value, f"{name}.")
             continue
-        # `data_size` is `--data.size`: the command line has no section for what `--data` itself names.
+        # `data_size` is `--data.size` on the command line, although the config has no section `data`.
         apart = name.startswith(("data_", "classes_")) and name != "data_dir"
         section, own = (f"{name.partition('_')[0]}.", name.partition("_")[2]) if apart else (prefix, name)
         if isinstance(value, bool):

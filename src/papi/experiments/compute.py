@@ -1,4 +1,4 @@
-"""What training costs, in encoder units: one forward pass of one image is a unit, one backward pass is two."""
+"""The cost of training in encoder units: a forward pass of one image is one unit, a backward pass is two."""
 
 from collections.abc import Mapping
 
@@ -10,13 +10,13 @@ from papi.methods.options import parse_options
 
 
 def units(method: str, options: Mapping[str, str]) -> int:
-    """Encoder units of a step for each image; where a warm-up costs less, those after it."""
+    """Encoder units per image in a step; for a method with a cheaper warm-up, those after the warm-up."""
     kind = find_method(method).Config
     return kind(**parse_options(kind, options)).encoder_passes.units
 
 
 def epochs_within(budget: int, method: str, options: Mapping[str, str]) -> int:
-    """The number of epochs that comes nearest to a budget of encoder units for each image."""
+    """The number of epochs whose cost is closest to a budget of encoder units per image."""
     return max(1, round(budget / units(method, options)))
 
 
@@ -28,6 +28,6 @@ def work(config: RunConfig) -> int:
 
 
 def images(config: RunConfig) -> int:
-    """Training images; of people's own data a guess, because they are not read for it."""
+    """Number of training images; a guess for user data, which are not read."""
     count = SOURCES[config.data].counts[0] if config.data in SOURCES else 10_000
     return count if config.limit is None else min(config.limit, count)

@@ -1,4 +1,4 @@
-"""How long cells would take on this machine, from a measured step; and on a GPU, from a stated speed."""
+"""Estimates the training time of cells on this machine, from a measured step, and on a GPU, from its speed."""
 
 import time
 from collections.abc import Iterable
@@ -15,21 +15,20 @@ from papi.experiments.compute import units, work
 from papi.train import fit, settings_for
 from papi.training.engine import Stepped
 
-STEPS = 4  # of which the first is not counted
+STEPS = 4  # the first is not counted
 BATCH = {"small": 64, "resnet18": 8, "mlp": 128}
-SIDE = 32  # pixels at which a network is measured; time goes with the area
-USED_AT = {"mini-imagenet": 64}  # the side to which images are brought
+SIDE = 32  # image side in pixels for the measurement; time is proportional to the area
+USED_AT = {"mini-imagenet": 64}  # the side to which images are resized
 RESNET18_FLOP = 1.11e9  # of one forward pass at 32 x 32 pixels
-GPU_FLOPS = 15e12  # a second: what we suppose a data-centre GPU to sustain on small images in mixed precision
+GPU_FLOPS = 15e12  # per second: our assumption for a data-centre GPU on small images in mixed precision
 
 
 @cache
 def seconds_a_unit(network: str, channels: int = 3) -> float:
     """Seconds for one encoder unit of one image: PRODEN's steps on random images, divided by their units.
 
-    For `mlp`, `channels` is the number of columns of a feature table.
-
-    It is the CPU time, divided among the threads: what else the machine does now does not count.
+    For `mlp`, `channels` is the number of columns of a feature table. The result is CPU time divided by the number of
+    threads, so other programs on the machine do not affect it.
     """
     batch = BATCH[network]
     random = np.random.default_rng(0)
@@ -58,7 +57,7 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
 
 
 def area(data: str) -> float:
-    """Pixels of an image, relative to those at which networks are measured; a row of features counts one."""
+    """Pixels of an image relative to the size used in the measurement; 1 for a row of features."""
     if len(SOURCES[data].shape) == 1:
         return 1.0
     side = USED_AT.get(data, SOURCES[data].shape[-1])
@@ -66,7 +65,7 @@ def area(data: str) -> float:
 
 
 def seconds_here(configs: Iterable[RunConfig]) -> float:
-    """One after another, with the threads torch has now."""
+    """Estimate the time to train configs one after another with the current number of torch threads."""
     total = 0.0
     for config in configs:
         network = settings_of(config).network
@@ -75,5 +74,5 @@ def seconds_here(configs: Iterable[RunConfig]) -> float:
 
 
 def gpu_hours(configs: Iterable[RunConfig]) -> float:
-    """For runs of ResNet-18, at the speed we suppose."""
+    """Estimate the GPU hours of ResNet-18 runs at the assumed speed."""
     return sum(work(config) * area(config.data) for config in configs) * RESNET18_FLOP / GPU_FLOPS / 3600

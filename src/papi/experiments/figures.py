@@ -1,4 +1,4 @@
-"""Figures of a suite from the curves of its runs: the mean over seeds as a line, the range as a band."""
+"""Draws the figures of a suite from its runs: the mean over seeds as a line, the range as a band."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ STYLE: "dict[RcKeyType, object]" = {
     "grid.color": "#dddddd",
     "legend.frameon": False,
 }
-RED, GREEN = "#c0392b", "#27842f"  # the paper's colours: only the linear classifier is right, only the prototypes are
+RED, GREEN = "#c0392b", "#27842f"  # colours of the paper: only the linear classifier is right, only the prototypes are
 COLOURS = ("#1f5fa8", "#d1701f", "#27842f", "#7b4ea3", "#c0392b", "#5d6770", "#b08a00", "#0f8a8a", "#a83279")
 DASHES = ("-", "--", ":", "-.")
 PANEL = (3.0, 2.5)  # inches
@@ -53,7 +53,7 @@ def draw(figure: Figure, results: Results) -> Drawing | None:
     with mpl.rc_context(STYLE):
         columns = min(4, len(panels))
         rows = -(-len(panels) // columns)
-        width = max(columns, 1.5)  # one panel alone would be too narrow for the legend
+        width = max(columns, 1.5)  # a single panel is too narrow for the legend
         drawing = Drawing(figsize=(PANEL[0] * width, PANEL[1] * rows), layout="constrained")
         drawn = False
         for number, (title, entries, task) in enumerate(panels, 1):
@@ -74,7 +74,7 @@ def draw(figure: Figure, results: Results) -> Drawing | None:
 
 
 def _add_legend(drawing: Drawing) -> None:
-    """Every line of any panel once, in as many columns as fit."""
+    """Add a legend with each line of the panels once, in as many columns as fit."""
     lines = {
         label: line for axes in drawing.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
@@ -86,7 +86,7 @@ def _add_legend(drawing: Drawing) -> None:
 
 
 def _leave_out_the_rise(axes: Axes) -> None:
-    """Start the y axis at the lowest accuracy after a quarter of the compute: the rise would flatten what follows."""
+    """Start the y axis at the lowest accuracy after a quarter of the compute, to show later differences."""
     lines = [np.asarray(line.get_xydata()) for line in axes.get_lines()]
     if lines:
         quarter = max(points[:, 0].max() for points in lines) / 4
@@ -119,7 +119,7 @@ def _draw(axes: Axes, figure: Figure, entry: Entry, runs: Sequence[Result], plac
 
 
 def _curve(runs: Sequence[Result], name: str, *, by_compute: bool) -> Curve | None:
-    """Values of all runs that have them at every epoch, over epochs or over the CPU time spent so far."""
+    """Values of all runs that have one for every epoch, over epochs or over cumulative CPU time."""
     needed = [name, "cpu_seconds"] if by_compute else [name]
     known = [run for run in runs if all(None not in run.curves.get(each, [None]) for each in needed)]
     if not known:
@@ -130,20 +130,21 @@ def _curve(runs: Sequence[Result], name: str, *, by_compute: bool) -> Curve | No
     return np.arange(1, values.shape[1] + 1), values
 
 
-def save(drawing: Drawing, path: Path) -> list[Path]:
-    """Write `path`.svg and `path`.png."""
+def save(drawing: Drawing, path: Path, description: str | None = None) -> list[Path]:
+    """Write `path`.svg and `path`.png; both contain the description, if given."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    told = {} if description is None else {"Description": description}
     vector, pixels = path.with_suffix(".svg"), path.with_suffix(".png")
     with mpl.rc_context(STYLE):
         with replacing(vector) as stream:
-            drawing.savefig(stream, format="svg", metadata={"Date": None})
+            drawing.savefig(stream, format="svg", metadata={"Date": None} | told)
         with replacing(pixels) as stream:
-            drawing.savefig(stream, format="png", dpi=130, metadata={"Software": None})
+            drawing.savefig(stream, format="png", dpi=130, metadata={"Software": None} | told)
     return [vector, pixels]
 
 
 def save_all(suite: Suite, results: Results, folder: Path) -> list[tuple[Figure, Path]]:
-    """Write every figure of a suite that has curves into a folder. Each comes back with its SVG file."""
+    """Write every figure of a suite that has curves into a folder. Returns each with its SVG file."""
     saved = []
     for figure in suite.figures:
         drawing = draw(figure, results)

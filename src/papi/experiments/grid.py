@@ -1,8 +1,7 @@
-"""Runs the cells of a grid: each is a `papi train` process of its own, in a folder of its own.
+"""Runs the cells of a grid, each as a separate `papi train` process in its own folder.
 
-joblib spreads them over this machine or over an existing Dask or Ray cluster, whose machines must see the same folders.
-Whoever trains a cell holds a lock of its name, and the process that trains inherits it: a grid that is started again
-while runs of a killed one go on waits for those.
+joblib runs them on this machine or on an existing Dask or Ray cluster, whose machines must share the folders. Each cell
+has a lock that its training process inherits. If a grid was killed but its runs continue, a new grid waits for them.
 """
 
 import os
@@ -31,7 +30,7 @@ Backend = Literal["local", "dask", "ray"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A run that is to be trained."""
+    """A run to train."""
 
     key: str
     data: str  # the name of a dataset, or a path
@@ -43,13 +42,13 @@ class Cell:
 
     @property
     def lock(self) -> Path:
-        """Beside the folders of the runs, which are theirs alone."""
+        """The lock file, which is next to the run folders, not inside them."""
         return self.folder.parent / ".locks" / self.folder.name
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A cell whose process has ended: done, stopped on request, or failed."""
+    """A cell whose process has ended: finished, stopped on request, or failed."""
 
     cell: Cell
     error: str = ""
@@ -57,7 +56,7 @@ class Ended:
 
 
 def make_cells(configs: Iterable[RunConfig], out: Path, threads: int) -> list[Cell]:
-    """One cell for each different run."""
+    """Make one cell for each distinct run."""
     found: dict[str, Cell] = {}
     for config in configs:
         key = cells.key(config)
@@ -69,20 +68,20 @@ def make_cells(configs: Iterable[RunConfig], out: Path, threads: int) -> list[Ce
 
 
 class Processes:
-    """The training processes on this machine. Told to stop, they save and end, and no more are started."""
+    """The training processes on this machine. After `stop`, they save and end, and no new ones are started."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._running: set[subprocess.Popen[str]] = set()
 
     def stop(self) -> None:
-        """Tell all to save and stop. Told twice, they stop at once."""
+        """Ask all processes to save and stop. A second call stops them at once."""
         self._stopping.set()
         for process in list(self._running):
             process.terminate()
 
     def train(self, cell: Cell) -> Ended:
-        """Train a cell, as soon as no other process trains it."""
+        """Train a cell once no other process is training it."""
         require_inside(cell.lock.parent, cell.folder.parent)
         cell.lock.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(open_regular(cell.lock, os.O_WRONLY | os.O_CREAT), "w") as lock:
@@ -91,28 +90,28 @@ class Processes:
                     break
             if self._stopping.is_set():
                 return Ended(cell, stopped=True)
-            os.utime(lock.fileno())  # tells others when it began
+            os.utime(lock.fileno())  # the modification time shows when training began
             code, said = self._run(cell, lock.fileno())
         if code == 0:
             return Ended(cell)
-        lines = said.strip().splitlines() or [f"it ended with code {code} and said nothing"]
+        lines = said.strip().splitlines() or [f"it ended with code {code} without a message"]
         return Ended(cell, lines[-1], stopped=self._stopping.is_set())
 
     def _run(self, cell: Cell, lock: int) -> tuple[int, str]:
-        """The exit code of the process, and what it wrote to its error output."""
-        # A cell has its own options alone, whatever file lies in this folder.
+        """Run the process of a cell. Returns its exit code and what it wrote to stderr."""
+        # A cell uses only its own options, not an options file in this folder.
         options = ["--threads", str(cell.threads), "--out", str(cell.folder), "--options-file", "none"]
-        with subprocess.Popen(  # our own program, and no shell  # nosec B603
+        with subprocess.Popen(  # our own program, without a shell  # nosec B603
             [sys.executable, "-m", "papi", "train", *cell.arguments, *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | {"OMP_NUM_THREADS": str(cell.threads)},
             pass_fds=(lock,),
-            start_new_session=True,  # Ctrl-C reaches the grid alone, which tells its runs once
+            start_new_session=True,  # Ctrl-C reaches only the grid, which then stops its runs once
         ) as process:
             self._running.add(process)
-            if self._stopping.is_set():  # the signal came while it started
+            if self._stopping.is_set():  # the signal came while the process started
                 process.terminate()
             _, said = process.communicate()
             self._running.discard(process)
@@ -120,12 +119,12 @@ class Processes:
 
 
 def train_cell(cell: Cell) -> Ended:
-    """Train a cell on a machine of a cluster, where it goes on to its end."""
+    """Train a cell on a machine of a cluster, where it always runs to the end."""
     return Processes().train(cell)
 
 
 class Grid:
-    """Trains cells here or on a cluster. SIGTERM, SIGINT and SIGHUP stop it; `stopped_by` is the first that came."""
+    """Trains cells here or on a cluster. SIGTERM, SIGINT and SIGHUP stop it; `stopped_by` is the first signal."""
 
     def __init__(self, *, jobs: int | None = None, backend: Backend = "local", address: str | None = None) -> None:
         self.jobs = jobs
@@ -137,18 +136,18 @@ class Grid:
     def run(self, todo: Sequence[Cell]) -> Iterator[Ended]:
         """Train cells and yield each as it ends. A failed cell does not stop the rest.
 
-        A signal tells local runs to save and stop. On a cluster it raises KeyboardInterrupt, and the cluster finishes
-        the cells it has begun.
+        A signal makes local runs save and stop. On a cluster it raises KeyboardInterrupt, and the cluster finishes
+        the cells that it has started.
         """
         train = self._processes.train if self.backend == "local" else train_cell
         with self._listening(), _backend(self.backend, self.address):
-            how = "list" if self.backend == "ray" else "generator_unordered"  # Ray's backend tells all at the end
+            how = "list" if self.backend == "ray" else "generator_unordered"  # Ray returns all results at the end
             parallel = joblib.Parallel(self.jobs or -1, batch_size=1, return_as=how)
             yield from parallel(joblib.delayed(train)(cell) for cell in todo)
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        """Takes the signals, and gives them back."""
+        """Handle the signals, and restore the previous handlers at the end."""
         signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         before = {number: signal.signal(number, self._stop) for number in signals}
         try:
@@ -167,9 +166,9 @@ class Grid:
 
 @contextmanager
 def _backend(backend: Backend, address: str | None) -> Iterator[None]:
-    """Tells joblib where cells are trained."""
+    """Configure where joblib trains cells."""
     if backend == "local":
-        with joblib.parallel_config("threading"):  # a thread a job: it only waits for its process
+        with joblib.parallel_config("threading"):  # one thread per job, which only waits for its process
             yield
     elif backend == "dask":
         with _dask(address), joblib.parallel_config("dask"):
@@ -185,7 +184,7 @@ def _dask(address: str | None) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise UserError("--backend dask needs Dask: pip install 'papi-pll[dask]'.") from error
+        raise UserError("--backend dask needs Dask: run pip install 'papi-pll[dask]'.") from error
     if address is None:
         raise UserError("--backend dask needs the address of a scheduler: --address tcp://HOST:8786.")
     try:
@@ -205,7 +204,7 @@ def _ray(address: str | None) -> None:
         import ray
         from ray.util.joblib import register_ray
     except ImportError as error:
-        raise UserError("--backend ray needs Ray: pip install 'papi-pll[ray]'.") from error
+        raise UserError("--backend ray needs Ray: run pip install 'papi-pll[ray]'.") from error
     try:
         ray.init(address=address or "auto")
     except ConnectionError as error:

@@ -1,7 +1,7 @@
 """Every table and figure of the paper as a suite, with the paper's numbers: `--scale paper`.
 
-Runs use the released settings (`--preset paper`), which are made for a GPU; each takes hours to days. The numbers are
-those of the paper's tables: accuracy in %, mean ± standard deviation of three runs.
+Runs use the released settings (`--preset paper`), which need a GPU; each run takes hours to days. The numbers are from
+the paper's tables: accuracy in %, mean ± standard deviation of three runs.
 """
 
 from papi.experiments.suites import Entry, Figure, Place, Published, Suite, Table, Task
@@ -45,7 +45,7 @@ _DATA = {
 }
 FEW, MANY = (0.1, 0.3, 0.5, 0.7), (0.01, 0.05, 0.1, 0.2)
 
-Numbers = dict[str, dict[str, str]]  # data → entry → one number for each task
+Numbers = dict[str, dict[str, str]]  # data → entry → one number per task
 
 UNIFORM: Numbers = {
     "Fashion-MNIST": {
@@ -156,19 +156,19 @@ AUGMENTATION: Numbers = {
 
 
 def tasks(data: str, rates: tuple[float, ...]) -> tuple[Task, ...]:
-    """One task for each flip rate."""
+    """One task per flip rate."""
     return tuple(Task(_DATA[data], data, f"q = {rate:g}", rate) for rate in rates)
 
 
 def instance_task(data: str) -> Task:
-    """Candidate sets that depend on the image."""
+    """The task with instance-dependent candidate sets."""
     # The authors' networks are known, but not how they were trained: see docs/experiments.md.
     annotator = "small" if data == "Fashion-MNIST" else "wide-resnet"
     return Task(_DATA[data], data, "instance-dependent", kind="instance-dependent", annotator=annotator)
 
 
 def published(numbers: Numbers, columns: tuple[Task, ...]) -> dict[Place, Published]:
-    """The paper's numbers by place. One number for several tasks stands for all of them."""
+    """The paper's numbers by place. A single number applies to all tasks of its data."""
     found = {}
     for data, entries in numbers.items():
         here = [task for task in columns if task.data_label == data]

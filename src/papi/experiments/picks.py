@@ -1,4 +1,4 @@
-"""What a search found: the trials by every criterion, and what each criterion would have picked."""
+"""The results of a search: the trials ranked by every criterion, and the trial that each criterion selects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ CRITERIA: dict[By, str] = {
     "candidate-likelihood": "candidate_likelihood",
     ORACLE: "test_accuracy",
 }
-"""What trials are judged by, with the name of its value in a summary; more is better. Only the oracle knows truth."""
+"""Criteria for trials and their names in a summary; higher is better. Only the oracle uses true labels."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A finished trial, with its value by every criterion that it has one for."""
+    """A finished trial with its values of the available criteria."""
 
     trial: Trial
     values: Mapping[By, float]
 
 
 def read_trial(trial: Trial, folder: Path) -> Judged | None:
-    """What a trial gave; None if it has not finished."""
+    """The result of a trial; None if it has not finished."""
     summary = RunFolder(folder).read_summary()
     if summary is None:
         return None
@@ -39,18 +39,18 @@ def read_trial(trial: Trial, folder: Path) -> Judged | None:
 
 
 def pick(judged: Sequence[Judged], by: By) -> Judged | None:
-    """The best trial by a criterion, of equal ones the first: nothing is changed without a reason."""
+    """The best trial by a criterion. Of equal trials, the first: defaults are kept unless something is better."""
     return next(iter(ranked(judged, by)), None)
 
 
 def ranked(judged: Sequence[Judged], by: By) -> list[Judged]:
-    """The trials that a criterion has a value for, best first."""
+    """The trials that have a value of a criterion, best first."""
     known = [each for each in judged if by in each.values]
     return sorted(known, key=lambda each: (-each.values[by], each.trial.number))
 
 
 def trials_sheet(judged: Sequence[Judged], by: By) -> Sheet:
-    """All finished trials, best first, with what was drawn."""
+    """All finished trials, best first, with their sampled settings."""
     shown = [criterion for criterion in CRITERIA if any(criterion in each.values for each in judged)]
     header = ("trial", *map(_title, shown), "settings")
     rows = [
@@ -65,7 +65,7 @@ def trials_sheet(judged: Sequence[Judged], by: By) -> Sheet:
 
 
 def picks_sheet(judged: Sequence[Judged], by: By) -> Sheet:
-    """What each criterion would have picked and, where truth is known, how far below the best trial that is."""
+    """The trial that each criterion selects and, if true labels are known, its distance from the best trial."""
     first = next((each for each in judged if each.trial.number == 0), None)
     choices: dict[str, Judged | None] = {_title(criterion): pick(judged, criterion) for criterion in CRITERIA}
     choices["no search (trial 0)"] = first
@@ -78,7 +78,7 @@ def picks_sheet(judged: Sequence[Judged], by: By) -> Sheet:
         rows.append((name, str(chosen.trial.number), *cost))
     header = ("picked by", "trial", *(("test accuracy", "points below the oracle") if best is not None else ()))
     own = [number for number, row in enumerate(rows) if row[0] == _title(by)]
-    return Sheet("what each criterion picks", header, tuple(rows), frozenset((number, 0) for number in own))
+    return Sheet("selected by each criterion", header, tuple(rows), frozenset((number, 0) for number in own))
 
 
 def _below(chosen: Judged, best: Judged) -> str:

@@ -1,6 +1,6 @@
 """Real candidate sets: feature tables collected for partial-label learning. Part of `--scale cpu`.
 
-A fifth of each table is held out for testing, a different one for each seed. Columns are standardised on the rest.
+A fifth of each table is the test set, a different one for each seed. Columns are standardised on the training set.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from papi.experiments.suites import Place, Published, Suite, Table, Task
 
 _LABEL, _OTHER_LABEL = "Real-world sets", "More real-world sets"
 _NAMES = ("Lost", "MSRCv2", "BirdSong")
-# Not run by us. Numbers that others published for them could not be checked, so none stands beside.
+# Not run by us. Published numbers for these tables could not be checked, so none are shown.
 _OTHERS = {
     "fg-net": "FG-NET",
     "mirflickr": "Mirflickr",
@@ -20,7 +20,7 @@ _OTHERS = {
     "yahoo-news": "Yahoo! News",
 }
 
-# Reproductions by others (accuracy in %, five splits of the same kind), not numbers of PaPi's paper.
+# Reproductions by others (accuracy in %, five splits of the same kind), not numbers from PaPi's paper.
 _REPRODUCTIONS = {
     "PRODEN": ((78.9, 3.0), (54.3, 1.8), (75.6, 1.1)),
     "CC": ((78.2, 2.1), (51.0, 2.0), (74.5, 1.6)),

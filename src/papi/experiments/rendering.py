@@ -1,4 +1,4 @@
-"""Tables as Markdown, LaTeX, CSV, and for the terminal."""
+"""Renders tables as Markdown, LaTeX, CSV, and for the terminal."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ _LATEX = str.maketrans({"±": r"$\pm$", "%": r"\%", "−": "$-$", "–": "--", "
 
 
 def markdown(sheet: Sheet) -> str:
-    """A table for Markdown, under its title."""
+    """A Markdown table below its title."""
     rows = [[f"**{text}**" if bold else text for text, bold in row] for row in _marked(sheet)]
     lines = [sheet.header, ["---"] * len(sheet.header), *rows]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -46,7 +46,7 @@ def terminal(sheet: Sheet) -> rich.table.Table:
 
 
 def comma_separated(suite: Suite, results: Results) -> str:
-    """CSV with one line for each mean, for programs to read."""
+    """CSV with one line per mean, for other programs."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(

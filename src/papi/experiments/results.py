@@ -42,7 +42,7 @@ DIGITS = 5
 
 @dataclass(frozen=True)
 class Origin:
-    """When a run was made, and with what."""
+    """The date, versions, threads and commit of a run."""
 
     versions: dict[str, str]
     threads: int | None
@@ -51,7 +51,7 @@ class Origin:
 
     @property
     def processor(self) -> str:
-        """The kind of processor. Times on different kinds do not compare."""
+        """The kind of processor. Times on different kinds are not comparable."""
         return self.versions.get("processor", "unknown")
 
 
@@ -59,7 +59,7 @@ class Origin:
 class Result:
     """The outcome of a finished run."""
 
-    config: RunConfig  # with every option of the method, as it was then
+    config: RunConfig  # with every option of the method, as recorded
     values: dict[str, float]
     curves: dict[str, list[float | None]]  # one value per epoch
     made: Origin
@@ -80,7 +80,7 @@ Results = dict[str, Result]  # by key
 
 
 def read_runs(folder: Path) -> Results:
-    """The results of all finished runs in or below a folder. Of equal runs, the first by path counts."""
+    """The results of all finished runs in or below a folder. Of equal runs, the first by path is used."""
     found: Results = {}
     for file in sorted(folder.rglob("summary.json")):
         result = read_run(file.parent)
@@ -93,7 +93,7 @@ def read_run(path: Path) -> Result | None:
     """The result of one run folder.
 
     None if the run is unfinished, was not made by `papi train`, has settings that this version does not know, or needs
-    a method that nobody has imported: no code is run because a file names it.
+    a method that is not imported yet: no code is run only because a file names it.
     """
     folder = RunFolder(path)
     try:
@@ -117,7 +117,7 @@ def read_run(path: Path) -> Result | None:
 
 
 def _by_papi_train(command: Sequence[str]) -> bool:
-    """Scripts do not count: they may train with the same settings on other images, to choose settings for example."""
+    """Whether `papi train` made a run. Scripts may use the same settings with other images, so they do not count."""
     if len(command) < 2:
         return False
     program = Path(command[0])
@@ -129,5 +129,5 @@ def _date(file: Path) -> str:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Whole numbers stay whole."""
+    """Round floats and leave integers unchanged."""
     return round(value, DIGITS) if isinstance(value, float) else value

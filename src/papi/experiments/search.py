@@ -1,8 +1,7 @@
-"""Random search for the settings of a method: what is searched, and the trials that are drawn.
+"""Random search for the settings of a method: the search space and the sampled trials.
 
-The first trial is what `papi train` would do. The others change every searched setting at once. Trial n depends on the
-seed and on n alone: a larger budget adds trials to those of a smaller one, and a search that was killed finds its own
-trials again.
+The first trial uses the defaults of `papi train`. The others sample every searched setting. Trial n depends only on the
+seed and on n: a larger budget adds trials to those of a smaller one, and an interrupted search finds its trials again.
 """
 
 import dataclasses
@@ -22,11 +21,11 @@ from papi.randomness import draws
 from papi.runs.identity import identity_hash, settings_identity
 from papi.train import settings_for
 
-LR_FACTOR = 5  # how far from the preset's learning rate the search goes, up and down
+LR_FACTOR = 5  # the search range is the preset's learning rate divided and multiplied by this
 DECAY_FACTOR = 10
-ATTEMPTS = 100  # to draw a trial that differs from all before it and that the method accepts
+ATTEMPTS = 100  # to sample a trial that differs from all before it and that the method accepts
 TRAINING: dict[str, type] = {"optim.lr": float, "optim.weight_decay": float, "epochs": int, "batch_size": int}
-"""Settings of training that can be searched, with their types; the first two are by default."""
+"""Training settings that can be searched, with their types; the first two are searched by default."""
 
 
 @dataclass(frozen=True)
@@ -36,44 +35,44 @@ class Trial:
     number: int
     config: RunConfig
     settings: Settings
-    values: Values  # of what is searched, by name
+    values: Values  # of the searched settings, by name
 
     @property
     def key(self) -> str:
-        """A name for its result: equal for trials that are the same run."""
+        """The key of its result: equal for trials of the same run."""
         return identity_hash(settings_identity(self.settings))[:16]
 
 
 def space_of(config: RunConfig, settings: Settings, given: Iterable[str]) -> dict[str, Range]:
-    """What is searched: the ranges of the method that no option fixes, and those of the optimizer; `given` replaces.
+    """The search space: ranges of the method and the optimizer that no option fixes. Those in `given` take precedence.
 
-    A UserError if the method declares no range and none is given.
+    Raises UserError if the method declares no range and none is given.
     """
     kind = find_method(config.method).Config
     texts = list(given)
     declared = ranges_of(kind)
     if not declared and not texts:
         raise UserError(
-            f"{config.method} declares no ranges to search: annotate fields of its Config with Between or Among of "
-            "papi.methods.ranges, or give --range NAME=LOW..HIGH."
+            f"{config.method} declares no ranges to search: annotate fields of its Config with Between or Among from "
+            "papi.methods.ranges, or use --range NAME=LOW..HIGH."
         )
-    space: dict[str, Range] = {name: each for name, each in declared.items() if name not in config.given_options}
+    fixed = kind(**settings.options).idle | config.given_options.keys()
+    space: dict[str, Range] = {name: each for name, each in declared.items() if name not in fixed}
     for name, factor in (("optim.lr", LR_FACTOR), ("optim.weight_decay", DECAY_FACTOR)):
         value = _value(settings, name)
         if value > 0 and getattr(config.optim, name.partition(".")[2]) is None:
             space[name] = Between(float(f"{value / factor:.3g}"), float(f"{value * factor:.3g}"), log=True)
-    for text in texts:
-        name, wanted = _parsed(kind, text, declared | space)
-        space[name] = wanted
-        if isinstance(wanted, Between):
-            _require_accepted(config, name, wanted)
+    own = dict(_parsed(kind, text, declared | space) for text in texts)
+    space |= own
+    for name, wanted in own.items():
+        _require_accepted(config, space, name, wanted)
     if not space:
-        raise UserError("every setting of this search is fixed: leave out an --option, or give --range NAME=LOW..HIGH.")
+        raise UserError("every setting of this search is fixed: leave out an --option, or use --range NAME=LOW..HIGH.")
     return space
 
 
 def trials(config: RunConfig, dataset: Dataset, space: Mapping[str, Range], budget: int) -> list[Trial]:
-    """As many different trials as the budget allows; fewer if there are no more."""
+    """Sample as many distinct trials as the budget allows; fewer if the space has no more."""
     kind = find_method(config.method).Config
     first = settings_for(config, dataset)
     found = [Trial(0, config, first, {name: _value(first, name) for name in space})]
@@ -85,7 +84,7 @@ def trials(config: RunConfig, dataset: Dataset, space: Mapping[str, Range], budg
             try:
                 drawn = _applied(config, values)
                 trial = Trial(number, drawn, settings_for(drawn, dataset), values)
-            except UserError:  # two settings that exclude each other
+            except UserError:  # two settings are incompatible
                 continue
             if trial.key not in keys:
                 found.append(trial)
@@ -94,16 +93,34 @@ def trials(config: RunConfig, dataset: Dataset, space: Mapping[str, Range], budg
     return found
 
 
-def _require_accepted(config: RunConfig, name: str, wanted: Between) -> None:
-    """Stop at a range whose ends no run could have."""
+def _require_accepted(config: RunConfig, space: Mapping[str, Range], name: str, wanted: Range) -> None:
+    """Stop if no run can use an end of a range or one of the listed values."""
+    fixed: Range
+    for value in wanted.values if isinstance(wanted, Among) else (wanted.low, wanted.high):
+        fixed = Among((value,)) if isinstance(wanted, Among) else Between(value, value)  # of the type of the setting
+        refusal = _refusal(config, {**space, name: fixed})
+        if refusal is not None:
+            raise refusal
+
+
+def _refusal(config: RunConfig, space: Mapping[str, Range]) -> UserError | None:
+    """The error if no sample from a space is accepted; None if one is."""
     kind = find_method(config.method).Config
-    for end in (wanted.low, wanted.high):
-        value = Between(end, end).draw(draws(0, "tune"), _type(kind, name))  # of the type of the setting
-        kind(**parse_options(kind, _applied(config, {name: value}).given_options))
+    refusal = None
+    for attempt in range(ATTEMPTS):
+        random = draws(config.seed, "tune", attempt)
+        values = {name: each.draw(random, _type(kind, name)) for name, each in space.items()}
+        try:
+            kind(**parse_options(kind, _applied(config, values).given_options))
+        except UserError as error:
+            refusal = error
+        else:
+            return None
+    return refusal
 
 
 def _applied(config: RunConfig, values: Values) -> RunConfig:
-    """A config with drawn values, as if a person had typed them."""
+    """A config with sampled values, as if the user had specified them."""
     optim = {name.partition(".")[2]: value for name, value in values.items() if name.startswith("optim.")}
     own = {name: value for name, value in values.items() if name in TRAINING and not name.startswith("optim.")}
     options = tuple(f"{name}={as_typed(value)}" for name, value in values.items() if name not in TRAINING)

@@ -1,4 +1,4 @@
-"""What a suite of experiments consists of: tables of methods by tasks, and figures of how runs went."""
+"""The parts of a suite of experiments: tables of methods by tasks, and figures of learning curves."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ Scale = Literal["paper", "cpu"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a table: a method with its options, under the name that the paper gives it."""
+    """A row of a table: a method with its options, under the name used in the paper."""
 
     label: str
     method: str
     options: tuple[str, ...] = ()
-    ceiling: bool = False  # it is told the true labels, and takes no part in the ranking
+    ceiling: bool = False  # trained with true labels and not ranked
 
     @property
     def settings(self) -> dict[str, str]:
@@ -28,22 +28,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Task:
-    """A column of a table: what all its methods are trained on."""
+    """A column of a table: the data and candidate sets that all its methods are trained on."""
 
     data: str
     data_label: str
-    label: str  # what tells it from other tasks on the same data, as "q = 0.5"
+    label: str  # distinguishes tasks on the same data, such as "q = 0.5"
     flip_rate: float = 0.5
     kind: CandidateKind | None = None
     limit: int | None = None
     batch_size: int | None = None
     annotator: str = "small"
-    rule: Literal["released", "paper"] = "released"  # of instance-dependent sets
-    matrix: str | None = None  # of class-dependent sets
+    rule: Literal["released", "paper"] = "released"  # for instance-dependent sets
+    matrix: str | None = None  # for class-dependent sets
 
     @property
     def same_images(self) -> str:
-        """What a ceiling is trained on: one run of it serves all names of the same images."""
+        """The data that a ceiling is trained on: datasets with the same images share one run."""
         return (SOURCES[self.data].twin if self.data in SOURCES else None) or self.data
 
     @property
@@ -52,7 +52,7 @@ class Task:
         return f"{self.data_label}, {self.label}"
 
     def candidates(self, entry: Entry) -> CandidatesConfig:
-        """A ceiling sees no candidates: one run of it serves all tasks on the same images."""
+        """The candidate sets. A ceiling uses none, so all tasks on the same images share one run."""
         if entry.ceiling:
             return CandidatesConfig()
         return CandidatesConfig(
@@ -67,12 +67,12 @@ class Published(NamedTuple):
     std: float
 
 
-Place = tuple[str, str, str]  # the labels of an entry, of data and of a task
+Place = tuple[str, str, str]  # the labels of an entry, a dataset and a task
 
 
 @dataclass(frozen=True)
 class Table:
-    """Methods by tasks, over seeds. Runs have the length of the preset, or what `units` allow."""
+    """Methods by tasks, over seeds. `epochs`, `units` or the preset determine the length of the runs."""
 
     title: str
     entries: tuple[Entry, ...]
@@ -80,13 +80,13 @@ class Table:
     seeds: tuple[int, ...] = (0, 1, 2)
     preset: str = "quick"
     network: str | None = None
-    units: int | None = None  # encoder units that a run may spend on an image
+    units: int | None = None  # budget of encoder units per image
     epochs: int | None = None
     published: dict[Place, Published] = field(default_factory=dict)
-    published_by: str = "paper"  # how tables call those numbers
+    published_by: str = "paper"  # the name of those numbers in tables
 
     def length(self, entry: Entry) -> int | None:
-        """Epochs of an entry's runs; None leaves them to the preset."""
+        """Epochs of an entry's runs; None means those of the preset."""
         return self.epochs if self.units is None else epochs_within(self.units, entry.method, entry.settings)
 
     def config(self, entry: Entry, task: Task, seed: int) -> RunConfig:
@@ -105,7 +105,7 @@ class Table:
         )
 
     def cells(self) -> Iterator[RunConfig]:
-        """Seed by seed, so that a grid that is stopped early has compared all methods once."""
+        """The runs, seed by seed, so that a grid that is stopped early has compared all methods once."""
         for seed in self.seeds:
             for task in self.tasks:
                 for entry in self.entries:
@@ -117,7 +117,7 @@ Measure = Literal["test_accuracy", "prototype_accuracy", "similarity", "right_al
 
 @dataclass(frozen=True)
 class Figure:
-    """Curves of some runs of a table: a panel for each task (and for `right_alone` each entry)."""
+    """Curves of some runs of a table: one panel per task (for `right_alone`, per task and entry)."""
 
     name: str
     title: str
@@ -133,9 +133,9 @@ class Suite:
     title: str
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...] = ()
-    costs: bool = False  # show seconds a step and memory instead of ranks
+    costs: bool = False  # show seconds per step and memory instead of ranks
 
     def cells(self) -> Iterator[RunConfig]:
-        """Those of the tables, then those that only figures need; a cell may come twice."""
+        """The runs of the tables, then those of the figures; a run may appear twice."""
         for table in (*self.tables, *(figure.table for figure in self.figures)):
             yield from table.cells()

@@ -1,4 +1,4 @@
-"""Tables from results: mean ± standard deviation, differences seed by seed, and the paper's numbers for comparison."""
+"""Builds tables from results: mean ± standard deviation, differences by seed, and the paper's numbers to compare."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table ready for any format: its texts, and which of them are bold."""
+    """A table before rendering: its texts, and which of them are bold."""
 
     title: str
     header: tuple[str, ...]
@@ -51,7 +51,7 @@ class Outcome:
         return statistics.mean(self.accuracies.values())
 
     def text(self) -> str:
-        """The cell of a table: mean and deviation, seeds that are missing, and the published number."""
+        """The text of a table cell: mean and standard deviation, missing seeds, and the published number."""
         told = spread(list(self.accuracies.values())) if self.runs else NOTHING
         if self.runs and not self.complete:
             told += f" ({len(self.runs)}/{self.wanted})"
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation; of one value the mean alone."""
+    """Mean and standard deviation; only the mean for a single value."""
     mean = f"{statistics.mean(values):.2f}"
     return mean if len(values) == 1 else f"{mean} ± {statistics.pstdev(values):.2f}"
 
@@ -84,7 +84,7 @@ def column(table: Table, task: Task, results: Results) -> Column:
 
 
 def ranking(found: Column) -> list[Entry]:
-    """Entries best first, without ceilings. One that has fewer runs than others takes no part: luck could decide."""
+    """Entries, best first, without ceilings. Those with fewer runs than others are left out: chance could decide."""
     rivals = {entry: len(each.runs) for entry, each in found.items() if each.runs and not entry.ceiling}
     return sorted((entry for entry in rivals if rivals[entry] == max(rivals.values())), key=lambda e: -found[e].mean)
 
@@ -124,7 +124,7 @@ def _below_ceiling(found: Column) -> str:
 
 
 def to_ceiling(found: Column, entry: Entry) -> str:
-    """Mean difference to the ceiling over the same seeds."""
+    """Mean difference from the ceiling over the same seeds."""
     ceiling = next((each for other, each in found.items() if other.ceiling), None)
     if ceiling is None or entry.ceiling:
         return ""
@@ -142,7 +142,7 @@ def _by_seed(ours: Outcome, theirs: Outcome) -> str:
 
 
 def to_best_other(found: Column, entry: Entry) -> str:
-    """Difference to the best other entry, seed by seed: the lead of the winner, or how far others are behind it."""
+    """Difference from the best other entry by seed: the lead of the best entry, or how far others are behind it."""
     others = [other for other in ranking(found) if other != entry]
     return NOTHING if entry.ceiling or not others else _by_seed(found[entry], found[others[0]])
 
@@ -177,7 +177,7 @@ def _detail(table: Table, found: Column, entry: Entry, several_processors: bool)
 
 
 def _cpu_seconds(each: Outcome, several_processors: bool) -> str:
-    """The mean for each kind of processor, with its name if there are several: one may be twice as fast."""
+    """The mean for each kind of processor, named if there are several, because their speeds differ."""
     times: dict[str, list[float]] = {}
     for run in each.runs.values():
         if "cpu_seconds" in run.values:
@@ -188,7 +188,7 @@ def _cpu_seconds(each: Outcome, several_processors: bool) -> str:
 
 
 def _without_empty(sheet: Sheet) -> Sheet:
-    """Drop empty columns, such as differences to a ceiling that was not trained."""
+    """Drop empty columns, such as differences from a ceiling that was not trained."""
     kept = [place for place in range(len(sheet.header)) if any(row[place] for row in sheet.rows)]
     return Sheet(
         sheet.title,

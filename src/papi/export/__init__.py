@@ -1,4 +1,4 @@
-"""A trained model for other programs: ONNX, TorchScript, pt2, safetensors, and the layout of Hugging Face's hub.
+"""Exports a trained model: ONNX, TorchScript, pt2, safetensors, and a folder for the Hugging Face Hub.
 
 Imports `inference` and everything above it.
 """

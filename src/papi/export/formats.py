@@ -1,6 +1,6 @@
-"""A trained model as one file for other programs: raw samples in, probabilities out, any number at a time.
+"""Exports a trained model as a single file that maps batches of raw samples to probabilities.
 
-What is written is first read back and asked about samples: its answers must be those of the model.
+The exported file is read back and compared with the model before it is kept.
 """
 
 import copy
@@ -25,6 +25,7 @@ from papi.files.durable import output_file
 from papi.inference import Model, load
 from papi.networks import NETWORKS
 from papi.networks.network import arranged
+from papi.networks.pretrained import Root
 from papi.networks.registry import explained
 from papi.randomness import draws
 from papi.runs.model import model_bytes
@@ -66,7 +67,7 @@ class Whole(nn.Module):
         self.encoder: nn.Module = nn.Identity()
         if model.encoder is not None and model.preparation is not None:
             prepared = Standardised(model.preparation.mean, model.preparation.std, pixels=True)
-            self.encoder = nn.Sequential(prepared, _plain_copy(model.encoder))
+            self.encoder = nn.Sequential(prepared, _plain_copy(model.encoder), Root())
         self.standardised = Standardised(card.mean, card.std, pixels=len(card.shape) == 3)
         self.network = _plain_copy(model.network)
         self.temperature = card.temperature
@@ -114,14 +115,14 @@ def export(model: Model, kind: str, file: Path, *, inputs: Iterable[Path] = (), 
         difference = _written(model, kind, half)
         if not difference <= (TOLERANCE if model.encoder is None else ENCODER_TOLERANCE):
             raise UserError(
-                f"as {kind} this model gives other probabilities, by up to {difference:.2g}: nothing was written. "
-                "Use another --format."
+                f"the {kind} export was not written, because its probabilities differ from the model's by up to "
+                f"{difference:.2g}: use another --format."
             )
     return difference
 
 
 def _written(model: Model, kind: str, file: Path) -> float:
-    """Write the file, read it back, and return by how much its answers differ at most."""
+    """Write the file, read it back, and return the largest difference of its probabilities."""
     form = FORMATS[kind]
     try:
         with _quiet():
@@ -132,13 +133,13 @@ def _written(model: Model, kind: str, file: Path) -> float:
     except Exception as error:  # every exporter has exceptions of its own
         name = model.card.network or type(model.network.encoder).__name__
         raise UserError(
-            f"the network {name} cannot be exported as {kind} ({explained(error)}): nothing was "
-            "written. Use another --format, or change the network."
+            f"the network {name} cannot be exported as {kind} ({explained(error)}): use another --format, or change "
+            "the network."
         ) from error
 
 
 def input_name(model: Model) -> str:
-    """What an exported model calls its input."""
+    """Return the input name of an exported model."""
     return "features" if len(model.shape) == 1 else "images"
 
 
@@ -254,15 +255,14 @@ FORMATS = {
 def _require_packages(kind: str) -> None:
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if kind == "onnx" and find_spec(name) is None]
     if missing:
-        raise UserError(f"--format onnx needs {', '.join(missing)}: pip install 'papi-pll[onnx]'")
+        raise UserError(f"--format onnx needs {', '.join(missing)}: run pip install 'papi-pll[onnx]'.")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves: which of their parts are deprecated, which they do without.
+    """Silence the exporters: deprecation warnings, and reports about missing parts and untraceable networks.
 
-    Tracing also warns of every branch that it takes for good. Whether that was right, the comparison shows. A network
-    that cannot be followed is printed as a whole; the exception says enough.
+    Tracing also warns about every branch that it fixes; the comparison shows whether that was correct.
     """
     loggers = [logging.getLogger(f"torch.{name}") for name in ("onnx", "fx.experimental.symbolic_shapes")]
     levels = [logger.level for logger in loggers]

@@ -1,6 +1,6 @@
-"""A model as a folder for the Hugging Face Hub: the layout it expects, with a model card that says what is known.
+"""Writes a model as a folder for the Hugging Face Hub, with a model card.
 
-Everything is written on this machine; nothing is sent anywhere.
+Everything is written locally; nothing is uploaded.
 """
 
 import json
@@ -25,16 +25,16 @@ _TAGS = ["partial-label-learning", "weak-supervision", "papi"]
 def write_hub_folder(
     model: Model, kind: str, folder: Path, name: str, record: Record | None, summary: Summary | None
 ) -> float:
-    """Fill a new folder; return by how much the exported model's answers differ at most.
+    """Write a new folder, and return the largest difference of the exported model's probabilities.
 
-    `record` and `summary` belong to the run that trained the model, where there is one.
+    `record` and `summary` belong to the run that trained the model, if there is one.
     """
     if find_spec("huggingface_hub") is None:
-        raise UserError("--hub-folder needs huggingface_hub: pip install 'papi-pll[hub]'")
+        raise UserError("--hub-folder needs huggingface_hub: run pip install 'papi-pll[hub]'.")
     if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UserError(f"{folder} is not an empty folder: choose another with --hub-folder, or remove it.")
     if folder.is_symlink():
-        raise UserError(f"{folder} is a link: name the folder it leads to, or remove the link.")
+        raise UserError(f"{folder} is a link: specify its target, or remove the link.")
     half = folder.with_name(f".{folder.name[:40]}.{uuid.uuid4().hex[:12]}.writing")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def write_hub_folder(
         os.replace(half, folder)
         sync_folder(folder.parent)
     except OSError as error:
-        raise UserError(f"{folder} cannot be written ({error.strerror}). Choose another with --hub-folder.") from error
+        raise UserError(f"{folder} cannot be written ({error.strerror}): choose another with --hub-folder.") from error
     finally:
         shutil.rmtree(half, ignore_errors=True)
     return difference
@@ -119,20 +119,20 @@ def _card(model: Model, kind: str, name: str, record: Record | None, summary: Su
     kinds = "uint8 images (channels x height x width)" if samples == "images" else "float32 features"
     sections = [
         f"# {_plain(name)}",
-        f"A classifier that PaPi {__version__} (`papi-pll`) has trained from *candidate label "
-        f"sets*: every training sample came with several possible labels, of which one is true. It takes {kinds} of "
-        f"{shape} and gives the probability of each of {len(model.class_names)} classes. Nothing has to be normalised.",
+        f"A classifier that was trained with PaPi {__version__} (`papi-pll`) from *candidate label sets*: every "
+        f"training sample had several candidate labels, one of which is true. The input is {kinds} of {shape}, "
+        f"without normalisation. The output is the probabilities of {len(model.class_names)} classes.",
         "## Use",
         _usage(model, kind),
         "## Classes",
         ", ".join(_plain(each) for each in model.class_names),
         "## Training",
-        "\n".join(_training(record, summary)) or "Nothing is known but the model itself.",
+        "\n".join(_training(record, summary)) or "There is no information about the training.",
         "## Limits",
-        "The labels it learned from were ambiguous, and which of them are true was found by the method itself. Measure "
-        "it on samples of your own with known labels before you rely on it. It answers with one of its classes for "
-        "every sample, also for one that belongs to none.",
-        "Licence and intended use are for you to add.",
+        "The training labels were ambiguous, and the method itself inferred the true ones. Evaluate the model on your "
+        "own samples with known labels before you rely on it. It predicts one of its classes for every sample, even "
+        "for samples of other classes.",
+        "Add the licence and the intended use here.",
     ]
     return "\n" + "\n\n".join(sections) + "\n"
 
@@ -163,13 +163,13 @@ def _training(record: Record | None, summary: Summary | None) -> list[str]:
     facts: dict[str, object] = {}
     if record is not None:
         facts |= {name: record.config.get(name) for name in ("method", "network", "epochs", "seed")}
-        facts["possible labels of a sample, on average"] = _rounded(record.candidates.get("mean_candidates"), 2)
-        facts["starts from the run"] = Path(record.parent.folder).name if record.parent else None
+        facts["mean number of candidate labels"] = _rounded(record.candidates.get("mean_candidates"), 2)
+        facts["continues the run"] = Path(record.parent.folder).name if record.parent else None
     if summary is not None:
         facts["data"] = summary.dataset
         facts["training samples"] = summary.training_images
-        facts["accuracy on test samples"] = _rounded(summary.test_accuracy, 4)
-        facts["training labels resolved to the true one"] = _rounded(summary.disambiguation_accuracy, 4)
+        facts["test accuracy"] = _rounded(summary.test_accuracy, 4)
+        facts["training labels resolved to the true label"] = _rounded(summary.disambiguation_accuracy, 4)
     return [f"- {what}: {_plain(str(value))}" for what, value in facts.items() if value is not None]
 
 

@@ -1,4 +1,4 @@
-"""Files that are whole or refused, and where they lie: reading what anybody wrote, atomic writes, locks, the cache.
+"""Safe file access: reading untrusted files, atomic writes, locks, and the places of the cache.
 
-Imports nothing of the package but errors.
+Imports only `errors`.
 """

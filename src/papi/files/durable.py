@@ -1,8 +1,8 @@
-"""The one way out: every file the package writes takes its place here, whole or not at all.
+"""Atomic writes: every file that the package writes is complete or does not exist.
 
-A file is written under a temporary name beside its place, flushed to disk and renamed. It replaces a regular file or
-nothing. Links are not followed, and devices, pipes and folders are not replaced, so a folder from a stranger cannot
-send a write somewhere else.
+A file is written under a temporary name in the same folder, flushed to disk and renamed. It replaces only a regular
+file. Links are not followed, and devices, pipes and folders are not replaced, so an untrusted folder cannot redirect a
+write.
 """
 
 import os
@@ -22,10 +22,10 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 
 @contextmanager
 def replacing(file: Path, keep: Path | None = None) -> Iterator[BinaryIO]:
-    """A stream whose content becomes `file` when all of it is on disk; what was `file` before may be kept as `keep`.
+    """Yield a stream whose content replaces `file` once it is on disk; the old file can be kept as `keep`.
 
-    A reader, a kill or a power cut finds the old file or the whole new one. After an error nothing half-written stays,
-    because on a full disk it would take the room that is needed.
+    A reader, a kill or a power cut finds the old file or the complete new one. After an error the incomplete file is
+    removed, because it would take up space on a full disk.
     """
     require_regular(file)
     with _beside(file) as (descriptor, half):
@@ -43,9 +43,9 @@ def replacing(file: Path, keep: Path | None = None) -> Iterator[BinaryIO]:
 def output_file(
     file: Path, *, inputs: Iterable[Path] = (), within: Path | None = None, pipes: bool = True
 ) -> Iterator[Path]:
-    """Where to write the output of a command; it takes its place when everything has gone well.
+    """Yield a temporary path for the output of a command, which is renamed to `file` on success.
 
-    The path has the suffix of `file`. `require_output` describes the other parameters and what is refused.
+    The path has the suffix of `file`. `require_output` describes the other parameters and what is rejected.
     """
     require_output(file, inputs=inputs, within=within, pipes=pipes)
     if pipes and within is None and _is_stream(file):
@@ -61,11 +61,11 @@ def output_file(
 
 
 def require_output(file: Path, *, inputs: Iterable[Path] = (), within: Path | None = None, pipes: bool = True) -> None:
-    """Refuse a place where a command must not write. Nothing is changed.
+    """Raise `UserError` if a command must not write to a place. Nothing is changed.
 
-    `inputs` are files that the command reads; its output must not replace one of them. `within` is the folder of an
-    output that nobody has named: no folder between the two may be a link. A person may name a device or a pipe, which
-    is written to, unless the output cannot be a stream (`pipes`).
+    `inputs` are files that the command reads; its output must not replace any of them. `within` is the folder of a
+    default output: no folder between the two may be a link. The user may name a device or a pipe to write to, unless
+    the output cannot be a stream (`pipes`).
     """
     if within is not None:
         require_inside(file.parent, within)
@@ -74,7 +74,7 @@ def require_output(file: Path, *, inputs: Iterable[Path] = (), within: Path | No
             require_regular(file)
     for each in inputs:
         if file.is_file() and _is_same(file, each):
-            raise UserError(f"{file} is read by this command: choose another file to write.")
+            raise UserError(f"{file} is an input of this command: choose another output file.")
 
 
 def _is_same(file: Path, other: Path) -> bool:
@@ -85,36 +85,36 @@ def _is_same(file: Path, other: Path) -> bool:
 
 
 def require_inside(folder: Path, within: Path) -> None:
-    """Refuse a folder that a link would lead out of the one it belongs to."""
+    """Raise `UserError` if a folder is reached through a link."""
     for each in (folder, *folder.parents):
         if each == within:
             return
         if each.is_symlink():
-            raise UserError(f"{each} is a link: remove it, or name the file to write with --out.")
+            raise UserError(f"{each} is a link: remove it, or choose the output with --out.")
 
 
 def require_regular(file: Path) -> None:
-    """Refuse what is there unless it is a regular file or nothing."""
+    """Raise `UserError` unless the path is a regular file or does not exist."""
     try:
         mode = file.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return
     if stat.S_ISLNK(mode):
-        raise UserError(f"{file} is a link: name the file it leads to, or remove the link.")
+        raise UserError(f"{file} is a link: specify its target, or remove the link.")
     if stat.S_ISDIR(mode):
-        raise UserError(f"{file} is a folder: name the file to write in it, or remove the folder.")
+        raise UserError(f"{file} is a folder: specify a file in it, or remove the folder.")
     if not stat.S_ISREG(mode):
-        raise UserError(f"{file} is a device or a pipe, and a file has to be written: name another place.")
+        raise UserError(f"{file} is a device or a pipe, but the output must be a file: choose another path.")
 
 
 def open_regular(file: Path, flags: int) -> int:
-    """The descriptor of a regular file. No link is followed, and no pipe is waited for."""
+    """Open a regular file and return its descriptor, without following links or blocking on pipes."""
     require_regular(file)
     return os.open(file, flags | _SAFE, 0o666)
 
 
 def append(file: Path, content: bytes) -> None:
-    """Add to the end of a file, on disk when this returns."""
+    """Append to a file; the content is on disk when this returns."""
     with os.fdopen(open_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:
         stream.write(content)
         stream.flush()
@@ -122,7 +122,7 @@ def append(file: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to disk: without it a power cut can undo a rename."""
+    """Flush the names in a folder to disk; otherwise a power cut can undo a rename."""
     if sys.platform == "win32":  # folders cannot be opened there
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -134,7 +134,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _beside(file: Path, suffix: str = "") -> Iterator[tuple[int, Path]]:
-    """A new file of this process alone beside `file`: its descriptor and its path. After an error it is removed."""
+    """A new temporary file in the folder of `file`: its descriptor and path. After an error it is removed."""
     _remove_leftovers(file, suffix)
     descriptor, half = _create(file, suffix)
     try:
@@ -148,13 +148,13 @@ def _beside(file: Path, suffix: str = "") -> Iterator[tuple[int, Path]]:
 
 
 def _create(file: Path, suffix: str) -> tuple[int, Path]:
-    """Make the file and lock it, which tells others that its writer lives."""
+    """Create the file and lock it, so that other processes know that its writer is running."""
     while True:
         half = file.with_name(f".{_stem(file)}.{uuid.uuid4().hex[:12]}.writing{suffix}")
         descriptor = os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, 0o666)
         if _locked(descriptor) is not False and os.fstat(descriptor).st_nlink:
             return descriptor, half
-        os.close(descriptor)  # another process took it for a leftover before it was locked
+        os.close(descriptor)  # another process removed it as a leftover before it was locked
 
 
 def _stem(file: Path) -> str:
@@ -162,11 +162,11 @@ def _stem(file: Path) -> str:
 
 
 def _remove_leftovers(file: Path, suffix: str) -> None:
-    """Remove what killed processes have left of the same file. One that still writes holds a lock."""
+    """Remove temporary files of `file` that killed processes left. A process that still writes holds a lock."""
     pattern = re.compile(re.escape(f".{_stem(file)}.") + r"[0-9a-f]{12}\.writing" + re.escape(suffix))
     with suppress(OSError), os.scandir(file.parent) as entries:
         for half in [Path(each.path) for each in entries if pattern.fullmatch(each.name)]:
-            with suppress(OSError, UserError):  # another's file, or a link: it stays
+            with suppress(OSError, UserError):  # a file of another user, or a link, stays
                 descriptor = open_regular(half, os.O_RDWR)
                 try:
                     if _locked(descriptor):
@@ -176,7 +176,7 @@ def _remove_leftovers(file: Path, suffix: str) -> None:
 
 
 def _locked(descriptor: int) -> bool | None:
-    """Whether this process now has the lock of a file; None where the disk has no locks."""
+    """Whether this process now has the lock of a file; None if the file system has no locks."""
     if sys.platform == "win32":  # a lock there would stop this process itself from opening the file again
         return None
     import fcntl
@@ -191,7 +191,7 @@ def _locked(descriptor: int) -> bool | None:
 
 
 def _rename(source: Path, target: Path) -> None:
-    require_regular(target)  # again: it may have appeared while the content was made
+    require_regular(target)  # again: it may have appeared since the first check
     os.replace(source, target)
 
 
@@ -204,7 +204,7 @@ def _flush(file: Path) -> None:
 
 
 def _is_stream(file: Path) -> bool:
-    """Whether a person has named a pipe, a terminal or the like, also by a name of the system such as /dev/stdout."""
+    """Whether the user has named a pipe, a terminal or the like, also by a system path such as /dev/stdout."""
     try:
         mode = file.stat().st_mode
     except OSError:
@@ -217,14 +217,14 @@ def _is_stream(file: Path) -> bool:
 
 @contextmanager
 def _folder(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it. After an error the new ones are removed again."""
+    """Create a folder and its parents. After an error, the new ones are removed."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
         for each in missing:
-            with suppress(OSError):  # it could not be made, or another process has put a file there
+            with suppress(OSError):  # it could not be created, or another process has put a file there
                 each.rmdir()
         raise
 
@@ -234,4 +234,4 @@ def _explained(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{file} cannot be written ({error.strerror}). Choose another with --out.") from error
+        raise UserError(f"{file} cannot be written ({error.strerror}): choose another path with --out.") from error

@@ -1,9 +1,9 @@
-"""One run, one owner: a file in the run folder that one process at a time can hold.
+"""Locks a run folder for one process at a time.
 
-The lock of the system on that file (`flock`) decides. It ends with its process, however that ends, so a kill or a
-reboot leaves nothing to clean up, and network disks pass it on to their server. Some disks have no such locks. There
+The lock is the operating system's lock (`flock`) on a file in the folder. It ends with its process, so a kill or a
+reboot leaves nothing to clean up, and network file systems pass it on to their server. On file systems without locks,
 the file itself is the lock, and it is stale once its owner, a process of this machine, has ended. In both cases the
-file names its owner: the process number on the first line, the machine on the second.
+file contains its owner: the process id on the first line, the host name on the second.
 """
 
 import errno
@@ -21,8 +21,8 @@ from papi.errors import UserError
 from papi.files.durable import open_regular, require_regular
 
 NAME = "run.lock"
-LARGEST = 4096  # bytes of a lock file that are read
-PATIENCE = 0.3  # seconds: `holder` takes the lock for a moment to see whether it is free
+LARGEST = 4096  # maximum number of bytes read from a lock file
+PATIENCE = 0.3  # seconds to wait, because `holder` briefly takes the lock to check whether it is free
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
@@ -50,7 +50,7 @@ class Lock:
             self._lock = FileLock(self.file, thread_local=False, on_acquired=self._sign)
         else:
             hint = f" If you know that it has ended, delete {self.file}."
-            # filelock takes over a stale file only on disks that can swap two names.
+            # filelock takes over a stale file only on file systems that can swap two names.
             if self.file.exists() and _ended(self.file):
                 self.file.unlink(missing_ok=True)
             self._lock = SoftFileLock(self.file, thread_local=False)
@@ -58,8 +58,8 @@ class Lock:
             self._lock.acquire(timeout=PATIENCE, poll_interval=0.02)
         except Timeout as error:
             raise InUseError(
-                f"{folder} is in use by {describe(_read(self.file))}. Wait until it ends, stop it, "
-                f"or choose another folder with --out.{hint}"
+                f"{folder} is in use by {describe(_read(self.file))}: wait until it ends, stop it, or choose another "
+                f"folder with --out.{hint}"
             ) from error
         self._taken = self.file.stat()
 
@@ -67,21 +67,21 @@ class Lock:
         try:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n{socket.gethostname()}\n".encode(), 0)
-        except OSError:  # a full disk: nothing is to be left behind
+        except OSError:  # a full disk: leave nothing behind
             self.file.unlink()
             raise
 
     def is_mine(self) -> bool:
-        """Whether the file is still the one that was locked: not if the folder was deleted, or made anew by others."""
+        """Whether the file is still the one that was locked; not if the folder was deleted or recreated."""
         try:
             return os.path.samestat(self._taken, self.file.stat())
         except OSError:
             return False
 
     def release(self) -> None:
-        """Let others have the folder."""
+        """Release the folder for other processes."""
         if self.is_mine():
-            with suppress(OSError):  # a folder that has become read-only keeps the file, which then locks nobody out
+            with suppress(OSError):  # in a folder that is now read-only, the file stays but locks nothing
                 self.file.unlink()
         self._lock.release()
 
@@ -98,7 +98,7 @@ def holder(folder: Path) -> tuple[Owner | None, bool]:
 
     with stream:
         try:
-            # filelock has no shared locks, and with exclusive ones two observers would take each other for the owner.
+            # filelock has no shared locks; with exclusive ones, two observers would mistake each other for the owner.
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return owner, True
@@ -115,7 +115,7 @@ def describe(owner: Owner | None) -> str:
 
 
 def _has_locks(folder: Path) -> bool:
-    """Whether the system can lock files in the folder, tried on one that has no name."""
+    """Whether the system can lock files in the folder, tested with an unnamed file."""
     with tempfile.TemporaryFile(dir=folder) as probe:
         try:
             return lock_descriptor(probe.fileno(), blocking=False)
@@ -126,9 +126,9 @@ def _has_locks(folder: Path) -> bool:
 
 
 def _ended(file: Path) -> bool:
-    """Whether the owner that a lock file names is surely gone: a process of this machine that no longer runs.
+    """Whether the owner in a lock file has certainly ended: a process of this machine that no longer runs.
 
-    filelock finds that out when it takes over a stale lock, and not otherwise, so it gets a copy to take over.
+    filelock checks this only when it takes over a stale lock, so it is given a copy to take over.
     """
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place, NAME)
@@ -149,12 +149,12 @@ def _open(file: Path) -> BinaryIO:
 
 
 def _read(file: Path) -> Owner | None:
-    """The owner that a lock file names; None while that is being written, or if it is damaged."""
+    """The owner in a lock file; None while the file is being written, or if it is damaged."""
     try:
         with _open(file) as stream:
             pid, host, *_ = stream.read(LARGEST).decode().splitlines()
             since = time.localtime(os.fstat(stream.fileno()).st_mtime)
-        # In a container filelock appends `?` and the number of the container's process table to the machine's name.
+        # In a container, filelock appends `?` and the id of the PID namespace to the host name.
         return Owner(int(pid), host.partition("?")[0], time.strftime("%Y-%m-%d %H:%M:%S", since))
     except (OSError, ValueError):  # a UserError is a ValueError
         return None

@@ -1,4 +1,4 @@
-"""Arrays in files, whole or damaged. Nothing is allocated that a file promises and does not hold."""
+"""Reads arrays from untrusted files. Memory is allocated only for data that the file really contains."""
 
 import errno
 import math
@@ -17,9 +17,9 @@ _ENCRYPTED = 1  # the bit of a member of an archive that says so
 
 
 def read_npz(path: Path, inside: Path | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file. `inside` is the folder that it must not lead out of, if it came with one.
+    """Read the arrays of an .npz file. `inside` is the folder that must contain it, if any.
 
-    A file that cannot be opened raises OSError; whatever is wrong with its content raises ValueError.
+    A file that cannot be opened raises OSError; invalid content raises ValueError.
     """
     with opened(path, memory_bytes(), inside) as stream, _damage(), zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
@@ -30,7 +30,7 @@ def read_npz(path: Path, inside: Path | None = None) -> dict[str, np.ndarray]:
 
 
 def read_npy(path: Path, inside: Path | None = None) -> np.ndarray:
-    """The array of an .npy file, with the same errors."""
+    """Read the array of an .npy file, with the same errors."""
     with opened(path, memory_bytes(), inside) as stream, _damage():
         size = stream.seek(0, 2)
         stream.seek(0)
@@ -38,9 +38,9 @@ def read_npy(path: Path, inside: Path | None = None) -> np.ndarray:
 
 
 def map_npy(path: Path) -> np.memmap:
-    """The array of an .npy file as it lies on disk, of any size, with the same errors.
+    """Memory-map the array of an .npy file of any size, with the same errors.
 
-    It is copied on write, because torch wants writable memory; nothing is ever written back.
+    It is copied on write, because torch needs writable memory; the file is never changed.
     """
     file = plain_file(path, most=2**63)
     with _damage():

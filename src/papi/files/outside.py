@@ -1,8 +1,8 @@
-"""Code outside the package that a file names. Files come from anybody, so no module is imported because of one."""
+"""Checks names of external code in files. Files are untrusted, so they never cause an import."""
 
 import sys
 
-# Libraries that build an encoder from a name in a table of theirs: such a name leads to no other code.
+# Libraries that build an encoder from a name in their own table: such a name runs no other code.
 LIBRARIES = ("timm:", "hf:", "torchvision:")
 
 

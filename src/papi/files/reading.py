@@ -1,8 +1,8 @@
-"""Files that somebody else may have written: opened only if they are plain files, and read only up to a limit.
+"""Reads untrusted files: only regular files, and only up to a size limit.
 
-A pipe or a device may block or never end. A link in a folder that was received may lead to any file of the person who
-opens it. What cannot be opened raises `OSError`, and what is not as it should be raises `ValueError`. Both carry the
-reason alone: the caller names the file and says what to do.
+A pipe or a device may block or never end. A link in a folder from somebody else may point to any file of the user. A
+file that cannot be opened raises `OSError`, and invalid content raises `ValueError`. Both contain only the reason: the
+caller adds the name of the file and the remedy.
 """
 
 import errno

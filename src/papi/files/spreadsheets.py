@@ -1,15 +1,15 @@
-"""Texts in tables that people open with a spreadsheet, which would compute what looks like a formula."""
+"""Protects text in tables from being evaluated as a formula by a spreadsheet."""
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def cell(text: str) -> str:
-    """The text with a leading `'` if a spreadsheet would compute it. Numbers stay as they are."""
+    """Add a leading `'` to text that a spreadsheet would evaluate. Numbers do not change."""
     return f"'{text}" if text.startswith(_FORMULAS) and not _is_number(text) else text
 
 
 def text_of(content: str) -> str:
-    """The text that `cell` has made a cell of."""
+    """Return the original text of a cell written by `cell`."""
     return content[1:] if content[1:].startswith(_FORMULAS) and content.startswith("'") else content
 
 

@@ -1,4 +1,4 @@
-"""What is learned: one file a method, with its settings and presets, and the blocks that methods are made of.
+"""The methods, one file each with its settings and presets, and the building blocks of methods.
 
 Imports `networks`, `distributed` and the foundations. A new method is a file here and a line in the table below.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "find_method"]
 
-# Where each method is found: loaded when it is asked for, as those from outside the package are.
+# The class of each method, imported on first use like methods from outside the package.
 METHODS = {
     "papi": "papi.methods.papi:PaPi",
     "dpll": "papi.methods.dpll:DPLL",
@@ -31,8 +31,8 @@ METHODS = {
 
 
 def find_method(name: str) -> "type[Method]":
-    """A method of the table, or `package.module:Class` from anywhere on the Python path."""
-    from papi.methods.base import Method  # loads torch: lists of names do without
+    """Return a method of the table, or `package.module:Class` from the Python path."""
+    from papi.methods.base import Method  # loads torch, which lists of names do not need
 
     if ":" not in name and name not in METHODS:
         raise unknown("method", name, [*METHODS, "package.module:Class"])
@@ -42,7 +42,7 @@ def find_method(name: str) -> "type[Method]":
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"--method {name} cannot be imported: {error}. Is its folder on PYTHONPATH?") from error
+        raise UserError(f"--method {name} cannot be imported ({error}): add its folder to PYTHONPATH.") from error
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise UserError(f"--method {name} is not a subclass of papi.methods.base.Method.")
     return found

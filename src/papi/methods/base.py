@@ -1,4 +1,4 @@
-"""What every method is: a module that owns its network and its memory, and turns a batch into a loss."""
+"""The base class of all methods."""
 
 from collections.abc import Callable, Iterator
 from typing import ClassVar
@@ -14,9 +14,36 @@ from papi.types import Batch, Progress, StepOutput
 
 
 class Method(nn.Module):
-    """A method never calls backward, moves tensors or opens files. Only a declared oracle sees true labels.
+    """The base class of all methods: a module that owns its network and its state, and turns a batch into a loss.
 
-    A subclass names its `Config`, sets up its state and implements `training_step`. The engine does the rest.
+    A subclass names its `Config`, sets up its state and implements `training_step`. The engine does the rest. A method
+    never calls backward, moves tensors or opens files. Only a declared oracle sees true labels.
+
+    Parameters
+    ----------
+    network
+        The network to train, from `papi.networks.build`.
+    candidates
+        The candidate labels of all training samples, `(N, K) bool`.
+    config
+        The settings, an instance of the method's `Config`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.base import Method
+    >>> from papi.methods.losses import candidate_likelihood_loss
+    >>> from papi.networks import build
+    >>> from papi.types import Batch, Progress, StepOutput
+    >>> class Likelihood(Method):
+    ...     def training_step(self, batch, progress):
+    ...         logits = self.network(batch.views[0]).logits
+    ...         return StepOutput(candidate_likelihood_loss(logits, batch.candidates), logits)
+    >>> candidates = torch.tensor([[True, True, False], [False, True, True]])
+    >>> method = Likelihood(build("mlp", (4,), classes=3, project=False), candidates, Likelihood.Config())
+    >>> batch = Batch(torch.arange(2), (torch.randn(2, 4),), candidates)
+    >>> method(batch, Progress(epoch=0, epochs=1, step=0, steps=1, seed=0)).loss.shape
+    torch.Size([])
     """
 
     Config: ClassVar[type[MethodConfig]] = MethodConfig
@@ -27,7 +54,7 @@ class Method(nn.Module):
     """Authors and place of publication, as `papi methods` lists them."""
     year: ClassVar[int] = 0
     memory: ClassVar[str] = ""
-    """What it keeps between steps besides the network."""
+    """What it stores between steps besides the network."""
 
     candidates: Candidates
 
@@ -47,42 +74,42 @@ class Method(nn.Module):
 
     @property
     def result(self) -> Network:
-        """The network to measure and to keep: the averaged one where weights are averaged."""
+        """The network to evaluate and save: the averaged network if weights are averaged."""
         return self.network if self.averaged is None else self.averaged.value
 
     def give_prior(self, shares: Tensor, strength: str) -> None:
-        """Know how likely each candidate is, `(N, K)`, and how far to trust that; confidence starts from it."""
+        """Set the prior over the candidates, `(N, K)`, and its strength; confidence starts from it."""
         self.prior.give(self.candidates, shares, strength)
         known = self.prior.shares(slice(None), self.candidates[:])
         if known is not None and self.confidence is not None:
             self.confidence.start_from(known)
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
-        """What needs a look at all samples before an epoch: `batches()` passes over them, untouched and in order.
+        """Hook before each epoch; `batches()` iterates over all samples, unaugmented and in order.
 
-        True announces a new phase: the optimizer then starts without momentum.
+        Return True to start a new phase: the optimizer then starts without momentum.
         """
         self.prior.estimate()
         return False
 
     def admit(self, batch: Batch, logits: Tensor, progress: Progress) -> Tensor:
-        """What each label of a batch counts in a guess from these logits, `(B, K)`, for `candidate_softmax`.
+        """Return the weight of each label of a batch, `(B, K)`, for `candidate_softmax` of these logits.
 
-        That is the mask of the candidates, unless something is known that makes some of them likelier than others.
+        This is the mask of the candidates, unless a prior makes some of them more likely than others.
         """
         return self.prior.weigh(batch, logits, batch.candidates, progress)
 
     def logs(self, progress: Progress) -> dict[str, Tensor]:
-        """What a row of the log says about how sets are read, besides the terms of the loss."""
+        """Return values for the log of an epoch, besides the terms of the loss."""
         return self.prior.logs(progress)
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
-        """Forward pass, update of the state and loss, in the method's own order."""
+        """Compute the forward pass and the loss, and update the state, in the method's own order."""
         raise NotImplementedError
 
     def after_step(self, batch: Batch, progress: Progress) -> None:
-        """What follows the optimizer's step."""
+        """Hook after the optimizer's step."""
 
     def forward(self, batch: Batch, progress: Progress) -> StepOutput:
-        """A training step, so that wrappers of modules wrap the whole method."""
+        """Run a training step, so that module wrappers such as DDP wrap the whole method."""
         return self.training_step(batch, progress)

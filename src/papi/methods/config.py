@@ -1,6 +1,6 @@
-"""What the settings of every method answer: views and passes of a step, what it needs, how it is trained by default.
+"""The base class of method settings: views and passes per step, requirements, and default training settings.
 
-Nothing has to be built to ask: the `Config` of a method knows. No torch here.
+The `Config` of a method answers these questions without building the method. This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ QUICK_EPOCHS = 12
 
 
 class Passes(NamedTuple):
-    """Passes through the encoder in one training step; where a warm-up takes others, those after it."""
+    """Encoder passes per training step; after the warm-up if it has a different number."""
 
     forward: int
     backward: int
@@ -21,7 +21,7 @@ class Passes(NamedTuple):
 
     @property
     def units(self) -> int:
-        """What a step costs for each image: a forward pass is one unit, a backward pass two."""
+        """Cost of a step per image: a forward pass is one unit, a backward pass two."""
         return self.forward + 2 * self.backward
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class Passes(NamedTuple):
 
 @dataclass(frozen=True)
 class Release:
-    """How the authors of a method train it on one dataset."""
+    """The training settings of a method's authors for one dataset."""
 
     epochs: int
     lr: float
@@ -41,8 +41,8 @@ class Release:
     batch_size: int = 256
     optimizer: Optimizer = "sgd"
     decay: Decay = "all"
-    clip_norm: float = 0.0  # largest norm of a gradient; 0 is any
-    options: Values = field(default_factory=dict)  # settings of the method that are not its defaults
+    clip_norm: float = 0.0  # largest gradient norm; 0 means no limit
+    options: Values = field(default_factory=dict)  # settings of the method that differ from its defaults
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class MethodConfig:
 
     @property
     def view_names(self) -> tuple[str, ...]:
-        """The views it wants, in order: `weak`, `strong` or `plain`. Statistics are made of the first."""
+        """The views it needs, in order: `weak`, `strong` or `plain`. Statistics use the first one."""
         return ("weak",)
 
     @property
     def encoder_passes(self) -> Passes:
-        """What a training step costs."""
+        """The cost of a training step."""
         return Passes(1, 1)
 
     @property
@@ -71,47 +71,62 @@ class MethodConfig:
 
     @property
     def learns_from_full_sets(self) -> bool:
-        """Whether samples that may be of any class teach it something."""
+        """Whether it can learn from samples for which every class is a candidate."""
         return True
 
     @property
     def needs_shape(self) -> bool:
-        """Whether the constructor gets `shape=`, that of one sample: `(C, H, W)` or `(d,)`."""
+        """Whether the constructor gets `shape=`, the shape of one sample: `(C, H, W)` or `(d,)`."""
         return False
 
     @property
     def needs_scale(self) -> bool:
-        """Whether the constructor gets `scale=`, what samples are divided by for the network: a number for each channel
-        `(C,)` or column `(d,)`."""
+        """Whether the constructor gets `scale=`, the divisor of the network's inputs: one number per channel `(C,)` or
+        column `(d,)`."""
         return False
 
     @property
     def packs_sets(self) -> bool:
-        """Whether it takes packed sets: all it believes stays inside them, in a `uniform_confidence`."""
+        """Whether it accepts packed sets: labels outside have no weight, and confidence is a `uniform_confidence`."""
         return False
+
+    @property
+    def idle(self) -> frozenset[str]:
+        """Settings that have no effect, given the others; `papi tune` does not search them."""
+        return frozenset()
+
+    def doubts(self, rows: int, classes: int) -> tuple[str, ...]:
+        """Notes about a run with this batch size."""
+        return ()
 
     @classmethod
     def quick_epochs(cls, given: Mapping[str, Any]) -> int:
-        """The length of a quick run on images, with the settings a person has given."""
+        """The number of epochs of a quick run on images with the given settings."""
         return QUICK_EPOCHS
 
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """What a quick run of so many epochs sets instead of the defaults; what a person has given comes on top."""
+        """Settings of a quick run with this number of epochs, instead of the defaults; given settings take
+        precedence."""
         return {}
 
     @classmethod
     def frozen(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """What a quick run on features of a frozen encoder sets besides, or in place of `quick`."""
+        """Additional settings of a quick run on the embeddings of a frozen encoder; they override `quick`."""
         return {}
+
+    @classmethod
+    def tuned(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """The same for fine-tuning a pretrained encoder, after the head has been trained."""
+        return cls.frozen(epochs, given)
 
     @classmethod
     def released(
         cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]
     ) -> Release | None:
-        """The settings of its release; CIFAR-10's for data that the release does not know. None: there is no release.
+        """The released settings; those for CIFAR-10 if the dataset has none, None if there is no release.
 
-        `kind` is how candidate sets are made, `None` where they come with the data.
+        `kind` is the kind of synthetic candidate sets, `None` if they are part of the data.
         """
         return None
 
@@ -120,10 +135,10 @@ Row = TypeVar("Row")
 
 
 def rows_for(dataset: str, rows: Mapping[str, Sequence[Row]]) -> Sequence[Row]:
-    """The rows of a release for a dataset; those of CIFAR-10 also stand for data that it does not know."""
+    """The rows of a release for a dataset; those of CIFAR-10 if the release does not include the dataset."""
     return rows.get(dataset, rows["cifar10"])
 
 
 def six_digits(value: float) -> float:
-    """A value that a person can type again: rounded to six significant digits."""
+    """A value rounded to six significant digits, so that it is easy to type."""
     return float(f"{value:.6g}")

@@ -1,11 +1,11 @@
 """DIRK: distilling reliable knowledge for instance-dependent partial-label learning (Wu et al., AAAI 2024).
 
-A slowly following copy of the network, the *teacher*, says what each image is. Its answer is *rectified*: it keeps its
-proportions, but no label outside the candidates may be above the lowest candidate. The network learns this distribution
-over all labels. DIRK-REF adds a contrastive loss in which images with the same rectified winner attract each other, the
-more the more alike their distributions are.
+A moving average of the network, the *teacher*, predicts the label of each image. Its prediction is *rectified*: it
+keeps its proportions, but no label outside the candidates may exceed the lowest candidate. The network is trained on
+this distribution over all labels. DIRK-REF adds a contrastive loss that pulls images with the same rectified label
+together, more strongly if their distributions are similar.
 
-Symbols: q target (the rectified answer), z query, k key, m teacher momentum, τ temperature.
+Symbols: q target (the rectified prediction), z query, k key, m teacher momentum, τ temperature.
 """
 
 from collections.abc import Mapping
@@ -39,25 +39,25 @@ from papi.types import Batch, Progress, StepOutput
 class DIRKConfig(MethodConfig):
     """The defaults are those of the released code, with the refinement off.
 
-    The release divides probabilities, which gives undefined or vanishing targets for logits far apart, and takes
-    winners over all labels. Here targets are computed from logarithms, and a winner is always a candidate.
+    The release divides probabilities, which gives undefined or vanishing targets for logits far apart, and takes the
+    best of all labels. Here targets are computed in log space, and the best label is always a candidate.
     """
 
     refinement_weight: float = 0.0
-    """Weight of the contrastive loss: 0 is DIRK, 1 is DIRK-REF, which takes twice as many passes."""
+    """Weight of the contrastive loss: 0 is DIRK, 1 is DIRK-REF, which needs twice as many passes."""
     certain: Annotated[Literal["one-hot", "rectified"], Among(("one-hot", "rectified"))] = "one-hot"
-    """Target of an image with a single candidate: the label itself, or the rectified answer as in the release, which
-    gives at most half to the label."""
+    """Target of an image with a single candidate: the label itself, or the rectified prediction as in the release,
+    which gives the label at most half of the probability."""
     teacher_momentum: Annotated[float, Between(0.8, 0.999)] = 0.99
-    """How much of the teacher's weights each step keeps. In short runs 0.9 is better."""
+    """Momentum of the teacher. In short runs 0.9 is better."""
     warmup_epochs: float = 1.0
     """DIRK-REF: epochs in which a key is the only positive of its query."""
     temperature: Annotated[float, Between(0.03, 0.3, log=True)] = 0.07
-    """DIRK-REF: divides similarities of features; lower is sharper."""
+    """DIRK-REF: temperature of the similarities of features; lower is sharper."""
     belief_temperature: Annotated[float, Between(0.1, 1.0, log=True)] = 0.4
-    """DIRK-REF: divides similarities of distributions; lower favours the most similar ones."""
+    """DIRK-REF: temperature of the similarities of distributions; lower favours the most similar ones."""
     queue: int = 4096
-    """DIRK-REF: how many earlier keys the contrastive loss compares with."""
+    """DIRK-REF: number of earlier keys in the queue of the contrastive loss."""
 
     def __post_init__(self) -> None:
         require_positive(self, "temperature", "belief_temperature", "queue")
@@ -85,11 +85,16 @@ class DIRKConfig(MethodConfig):
     def packs_sets(self) -> bool:
         return True
 
+    @property
+    def idle(self) -> frozenset[str]:
+        """Without refinement, the settings of the refinement."""
+        return frozenset(() if self.refines else ("temperature", "belief_temperature"))
+
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, object]) -> Values:
-        """A teacher that lags by a hundred steps teaches what the network has long outgrown in a few thousand.
+        """In a run of a few thousand steps, a teacher that lags by a hundred steps is out of date.
 
-        DIRK-REF: a queue that spans much of the data holds keys of a network that has changed since.
+        DIRK-REF: a queue that spans much of the data holds outdated keys.
         """
         return {"teacher_momentum": 0.9} | ({"queue": 1024} if given.get("refinement_weight") else {})
 
@@ -102,7 +107,7 @@ class DIRKConfig(MethodConfig):
 
 
 class DIRK(Method):
-    """Learns the answers of a slow teacher, rectified by the candidate sets."""
+    """Learns the predictions of a slow teacher, rectified by the candidate sets."""
 
     Config = DIRKConfig
     paper = "Wu et al., AAAI"
@@ -117,12 +122,12 @@ class DIRK(Method):
         self.queue = FeatureQueue(config.queue, network.projection, candidates.shape[1]) if config.refines else None
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
-        # Batch-norm sees every view alone, in the order of the release: the keys before the answers, in both networks.
+        # Batch norm sees each view separately, in the release's order: keys before predictions, in both networks.
         with torch.no_grad():
             self.teacher.average(self.network, self.config.teacher_momentum)
             key = self.project(self.teacher.value, batch.views[1]) if self.queue is not None else None
             answer = self.teacher.value(batch.views[0]).logits
-            # A prior shifts the teacher's answer between the candidates; the labels outside are left as they are.
+            # A prior shifts the teacher's prediction among the candidates; labels outside are unchanged.
             shift = torch.where(batch.candidates, self.admit(batch, answer, progress), 1.0).log()
             target = self.target(answer + shift, batch.candidates)
         query = self.project(self.network, batch.views[2]) if self.queue is not None else None
@@ -136,7 +141,7 @@ class DIRK(Method):
         return StepOutput(loss, logits, logs=logs | self.logs(progress))
 
     def target(self, logits: Tensor, candidates: Tensor) -> Tensor:
-        """What the network learns `(B, K)`, from the teacher's logits."""
+        """The target of the network `(B, K)`, from the teacher's logits."""
         answer = rectified(logits, candidates)
         if self.config.certain == "rectified":
             return answer
@@ -147,14 +152,14 @@ class DIRK(Method):
         return network.project(network.encode(images))
 
     def contrast(self, query: Tensor, key: Tensor, target: Tensor, batch: Batch, progress: Progress) -> Tensor:
-        """The contrastive loss of queries and keys `(B, d)`; the queue then takes in the keys."""
+        """The contrastive loss of queries and keys `(B, d)`; the keys are then added to the queue."""
         assert self.queue is not None
         assert self.queue.beliefs is not None
         winners = candidate_argmax(target, batch.candidates)
         if progress.epochs_done < self.config.warmup_epochs:
             loss = info_nce(query, key, self.queue.features, self.config.temperature)
         else:
-            part = distributed.locate(len(winners))  # rows of other processes are compared with, too
+            part = distributed.locate(len(winners))  # rows of other processes are compared, too
             queries = Compared(part.gather(query), part.gather(winners), part.gather(target))
             others = Compared(
                 torch.cat([part.gather(key), self.queue.features]),

@@ -1,10 +1,10 @@
 """DPLL: revisiting consistency regularization for deep partial-label learning (Wu et al., ICML 2022).
 
-Two forces. Whatever is not a candidate is surely wrong: push its probability down. And all views of an image should
-say the same: pull each towards one shared opinion, the geometric mean of what the views last said, restricted to the
-candidates. The pull comes in slowly, while the opinion is still close to uniform.
+The loss has two terms. The first lowers the probability of labels that are not candidates. The second makes all views
+of an image consistent: each is trained towards a shared target, the geometric mean of the views' last predictions,
+restricted to the candidates. The second term is phased in slowly, because the target is close to uniform at first.
 
-Symbols: p confidence (the shared opinion), λ(t) consistency weight, S candidates, f logits of a view.
+Symbols: p confidence (the shared target), λ(t) consistency weight, S candidates, f logits of a view.
 """
 
 from collections.abc import Mapping
@@ -38,11 +38,12 @@ class DPLLConfig(ListeningConfig):
     """
 
     views: Annotated[Literal["2SW", "3S", "3W"], Among(("2SW", "3W"))] = "2SW"
-    """Which views: weak and two strong ones, three strong, three weak. Non-candidates are pushed down on the first."""
+    """The three views: one weak and two strong (`2SW`), three strong (`3S`) or three weak (`3W`). The loss of
+    non-candidates uses the first."""
     consistency_weight: Annotated[float, Between(0.1, 10.0, log=True)] = 1.0
-    """Weight λ of the pull towards the shared opinion after its ramp."""
+    """Final weight λ of the consistency loss."""
     ramp_epochs: float = 100.0
-    """Epochs over which that pull comes in; it is off in the first."""
+    """Number of epochs over which the consistency loss is phased in; it is off in the first epoch."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,17 +60,17 @@ class DPLLConfig(ListeningConfig):
 
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """The pull comes in over half of the run, as it does over 100 of 200 epochs in the release."""
+        """The consistency loss is phased in over half of the run, as over 100 of 200 epochs in the release."""
         return {"ramp_epochs": six_digits(epochs / 2)}
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """200 epochs whose rate drops twice, in small batches."""
+        """200 epochs in small batches; the learning rate drops twice."""
         return Release(200, 0.1, 1e-4, "multistep", drop_last=False, batch_size=64)
 
 
 class DPLL(Listening):
-    """Pushes non-candidates down, and pulls all views towards one opinion."""
+    """Lowers non-candidates and trains all views towards a shared target."""
 
     Config = DPLLConfig
     paper = "Wu et al., ICML"
@@ -83,12 +84,12 @@ class DPLL(Listening):
         self.confidence = uniform_confidence(candidates)
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
-        logits = [self.network(view).logits for view in batch.views]  # one by one: batch-norm sees each view alone
+        logits = [self.network(view).logits for view in batch.views]  # separately: batch norm sees one view at a time
         target = self.confidence[batch.index]
         consistency = torch.stack([kl_divergence(target, each) for each in logits]).sum()
         mean = torch.stack([wide(each) for each in logits]).mean(0)
         tolerated = self.tolerance.admit(batch, mean, progress)
-        exclusion = non_candidate_loss(logits[0], tolerated)  # an unlikely candidate is still no label outside
+        exclusion = non_candidate_loss(logits[0], tolerated)  # without the prior: an unlikely candidate is not excluded
         weight = self.config.consistency_weight * ramp(progress.epoch, self.config.ramp_epochs)
         # The normalised geometric mean of softmaxes is the softmax of the mean logits. Used from the next epoch on.
         self.confidence.replace(

@@ -1,8 +1,8 @@
-"""What the methods share that listen to what their candidate sets say (`methods.set_prior`).
+"""The base class of methods that use the set prior (`methods.set_prior`).
 
-These are the methods that keep a confidence, from which it is known which labels stand in for which, and that make
-guesses of it. The others have no such option: VALEN infers its labels by a second network, LWS weighs labels outside
-the sets as well, DIRK's targets hold some of them, and CC, EM and neighbour votes remember no answers of the network.
+These methods keep a confidence, which shows how often labels occur together, and use it in their predictions. Other
+methods do not have this option: VALEN infers labels with a second network, LWS and DIRK also weight labels outside the
+sets, and CC, EM and neighbour votes store no predictions of the network.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,12 +19,12 @@ from papi.types import Batch, Progress
 
 @dataclass(frozen=True)
 class ListeningConfig(TolerantConfig):
-    """Settings of every method that can listen to what its candidate sets say."""
+    """Settings of every method that can use the set prior."""
 
     set_prior: str = "off"
-    """How much the sets themselves say about which candidate is likelier: `off`, `auto` (as much as the data show,
-    fading over the run), or a number that multiplies it. For labels that are confused one by one, as looks do; not for
-    those that come in groups, as the names in a scene do."""
+    """Strength of the prior that the candidate sets themselves provide, from how often labels occur together: `off`,
+    `auto` (estimated from the data, fading over the run), or a factor. Use it if each label is confused with similar
+    ones; do not use it if candidates come in groups, such as all names in a scene."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -33,7 +33,7 @@ class ListeningConfig(TolerantConfig):
 
 
 class Listening(Tolerant):
-    """A method whose sets have a say in its guesses, as far as its confidence tells which labels stand in for which."""
+    """A method that weights its candidates by the set prior."""
 
     def __init__(self, network: Network, candidates: Candidates, config: ListeningConfig) -> None:
         super().__init__(network, candidates, config)
@@ -42,6 +42,6 @@ class Listening(Tolerant):
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         if self.prior.sets is not None:
-            assert self.confidence is not None, "a method that listens to its sets has a confidence"
+            assert self.confidence is not None, "a method with a set prior has a confidence"
             self.prior.sets.estimate(self.candidates, self.confidence, progress)
         return super().start_epoch(progress, batches)

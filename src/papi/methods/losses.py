@@ -1,8 +1,8 @@
 """Losses and targets of partial-label learning: pure functions of logits `(B, K)` and candidate masks `(B, K) bool`.
 
-Where sets may lack the truth, `candidates` are what each label counts, from 0 to 1, instead (`methods.noise`).
+If sets may lack the true label, `candidates` are weights from 0 to 1 instead of a mask (`methods.noise`).
 
-Everything is computed through log-softmax and in float32 or wider, so that logits of any size stay finite.
+All values are computed with log-softmax in float32 or wider, so that they stay finite for logits of any size.
 """
 
 import math
@@ -14,50 +14,83 @@ from torch.nn.functional import log_softmax, normalize, one_hot
 
 
 def wide(values: Tensor) -> Tensor:
-    """Half precision is too coarse for probabilities: float32 at least."""
+    """Convert half precision, which is too coarse for probabilities, to float32."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _among(logits: Tensor, candidates: Tensor) -> Tensor:
-    """Logits with the logarithm of what each label counts added: -∞ outside the candidates."""
+    """Logits plus the logarithm of each label's weight: -∞ outside the candidates."""
     if candidates.dtype == torch.bool:
-        return logits.masked_fill(~candidates, -torch.inf)
+        return torch.where(candidates, logits, -torch.inf)
     return logits + candidates.log()
 
 
 def candidate_softmax(logits: Tensor, candidates: Tensor) -> Tensor:
-    """Softmax over the candidates alone: zero elsewhere, rows sum to one."""
+    """Return the softmax over the candidates: zero elsewhere, rows sum to one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.losses import candidate_softmax
+    >>> candidate_softmax(torch.zeros(1, 3), torch.tensor([[True, True, False]])).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
     return _among(wide(logits), candidates).softmax(1)
 
 
 def candidate_argmax(scores: Tensor, candidates: Tensor) -> Tensor:
-    """The best-scored candidate of each row, `(B,)`."""
+    """Return the candidate with the highest score in each row, `(B,)`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.losses import candidate_argmax
+    >>> candidate_argmax(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[True, True, False]])).tolist()
+    [1]
+    """
     return _among(scores, candidates).argmax(1)
 
 
 def rectified(logits: Tensor, candidates: Tensor) -> Tensor:
     """Softmax rescaled inside and outside the candidates, so that no other label is above the lowest candidate (DIRK).
 
-    Proportions on each side stay, and rows sum to one. With u = softmax(logits) and c the highest share among the other
-    labels alone, the candidates together get c / (c + min u), and the others the rest. A full set keeps its softmax.
+    Proportions on each side are preserved, and rows sum to one. With u = softmax(logits) and c the highest share in the
+    softmax over the other labels alone, the candidates together get c / (c + min u), where the minimum is over the
+    candidates, and the others the rest. A full set keeps its softmax.
     """
     logits = wide(logits)
     inside, outside = candidate_softmax(logits, candidates), candidate_softmax(logits, ~candidates)
     lowest = log_softmax(logits, 1).masked_fill(~candidates, torch.inf).amin(1, keepdim=True)
-    # Both shares are sigmoids of the same odds. A subtraction from one would lose the digits of the smaller share.
+    # Both shares are sigmoids of the same log-odds. Subtracting from one would lose the digits of the smaller share.
     odds = outside.amax(1, keepdim=True).log() - lowest
     both = torch.sigmoid(odds) * inside + torch.sigmoid(-odds) * outside
-    # A full set has nothing outside: its second softmax is undefined, and not used.
+    # A full set has no labels outside: its second softmax is undefined and not used.
     return torch.where(candidates.all(1, keepdim=True), inside, both)
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """Mean over the batch of -Σ_j target_j log softmax(logits)_j."""
+    """Return the mean over the batch of -Σ_j target_j log softmax(logits)_j.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.losses import soft_cross_entropy
+    >>> round(soft_cross_entropy(torch.zeros(1, 2), torch.tensor([[0.5, 0.5]])).item(), 4)
+    0.6931
+    """
     return -(target * log_softmax(wide(logits), 1)).sum(1).mean()
 
 
 def kl_divergence(target: Tensor, logits: Tensor) -> Tensor:
-    """Mean over the batch of KL(target ‖ softmax(logits)), with 0 log 0 = 0."""
+    """Return the mean over the batch of KL(target ‖ softmax(logits)), with 0 log 0 = 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.losses import kl_divergence
+    >>> round(abs(kl_divergence(torch.tensor([[0.5, 0.5]]), torch.zeros(1, 2)).item()), 4)
+    0.0
+    """
     return torch.xlogy(target, target).sum(1).mean() + soft_cross_entropy(logits, target)
 
 
@@ -67,25 +100,33 @@ def mixed_kl_divergence(target: Tensor, partner: Tensor, share: float, logits: T
 
 
 def candidate_likelihood_loss(logits: Tensor, candidates: Tensor) -> Tensor:
-    """Mean over the batch of -log Σ_{j in candidates} softmax(logits)_j: some candidate is the true label."""
+    """Return the mean over the batch of -log Σ_{j in candidates} softmax(logits)_j: some candidate is the true label.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.losses import candidate_likelihood_loss
+    >>> round(candidate_likelihood_loss(torch.zeros(1, 4), torch.tensor([[True, True, False, False]])).item(), 4)
+    0.6931
+    """
     return -_among(log_softmax(wide(logits), 1), candidates).logsumexp(1).mean()
 
 
 def log_complement(logits: Tensor) -> Tensor:
     """log(1 - softmax(logits)_j) for each class j, `(B, K)`.
 
-    1 - p loses all digits where p is near one. That is the case for the likeliest class alone: its complement is summed
-    from the other classes. All others have p ≤ 1/2, where log1p is exact.
+    1 - p loses all digits if p is close to one. This can only happen for the most likely class, so its complement is
+    the sum over the other classes. All others have p ≤ 1/2, where log1p is accurate.
     """
     log_probability = log_softmax(wide(logits), 1)
     likeliest = one_hot(logits.argmax(1), logits.shape[1]).bool()
     others = log_probability.masked_fill(likeliest, -torch.inf).logsumexp(1, keepdim=True)
-    # Masked before the logarithm, too: the gradient of log(0) would spoil the row even where it is not taken.
+    # Masked before the logarithm, too: the gradient of log(0) would make the row NaN even where it is not selected.
     return torch.where(likeliest, others, torch.log1p(-log_probability.exp().masked_fill(likeliest, 0.0)))
 
 
 def non_candidate_loss(logits: Tensor, candidates: Tensor) -> Tensor:
-    """Mean over the batch of -Σ_{j not in candidates} log(1 - softmax(logits)_j); a full set adds nothing."""
+    """Mean over the batch of -Σ_{j not in candidates} log(1 - softmax(logits)_j); zero for a full set."""
     excluded = log_complement(logits)
     if candidates.dtype == torch.bool:
         return -excluded.masked_fill(candidates, 0.0).sum(1).mean()
@@ -105,7 +146,7 @@ def leveraged_cross_entropy(logits: Tensor, candidates: Tensor, weights: Tensor,
 
 
 def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """Each query `(B, d)` has to find its own key `(B, d)` among the queue `(Q, d)`; all are unit vectors (MoCo)."""
+    """Contrast the key `(B, d)` of each query `(B, d)` with the queue `(Q, d)`; all are unit vectors (MoCo)."""
     query, key, queue = wide(query), wide(key), wide(queue)
     own = (query * key).sum(1, keepdim=True)
     similarity = torch.cat([own, query @ queue.T], 1) / temperature
@@ -121,11 +162,11 @@ def supervised_contrastive(
     temperature: float,
     rows: slice = slice(None),
 ) -> Tensor:
-    """Each query `(B, d)` is drawn to all that share its label, among queries, keys `(B, d)` and queue `(Q, d)`.
+    """Pull each query `(B, d)` towards all queries, keys `(B, d)` and queue entries `(Q, d)` with its label.
 
     -log softmax of the similarities to all but the query itself, averaged over its positives, then over the batch.
-    `labels` `(B,)` count for queries and keys alike, so each query has one positive at least: its own key. Only the
-    queries in `rows` are averaged over; all the others are there to be compared with.
+    `labels` `(B,)` apply to queries and keys, so each query has at least one positive: its own key. Only the queries
+    in `rows` are averaged over; the others only serve for comparison.
     """
     query = wide(query)
     others = torch.cat([query, wide(key), wide(queue)])
@@ -137,7 +178,7 @@ def supervised_contrastive(
 
 
 class Compared(NamedTuple):
-    """What a contrastive loss compares: unit vectors, and the label and distribution that each of them carries."""
+    """Unit vectors that a contrastive loss compares, each with a label and a distribution over labels."""
 
     features: Tensor  # (n, d)
     labels: Tensor  # (n,) int64
@@ -147,7 +188,7 @@ class Compared(NamedTuple):
 def weighted_contrastive(
     query: Compared, others: Compared, temperature: float, belief_temperature: float, rows: slice = slice(None)
 ) -> Tensor:
-    """Each query is drawn to all that share its label, more strongly to those that believe alike (DIRK).
+    """Pull each query towards all samples with its label, more strongly if their beliefs are similar (DIRK).
 
     -Σ_a w_a log softmax_a of the similarities to all but the query itself, averaged over the queries in `rows`. The
     weights w are the softmax, over the positives a, of the cosine between beliefs. Each query needs a positive among
@@ -159,15 +200,15 @@ def weighted_contrastive(
     positive = (query.labels[rows, None] == columns.labels) & ~itself
     agreement = normalize(wide(query.beliefs))[rows] @ normalize(wide(columns.beliefs)).T / belief_temperature
     weights = candidate_softmax(agreement, positive)
-    # The weights sum to one, so the normaliser of the softmax stands alone.
+    # The weights sum to one, so the normaliser of the softmax has no factor.
     normaliser = similarity.masked_fill(itself, -torch.inf).logsumexp(1)
     return (normaliser - (weights * similarity).sum(1)).mean()
 
 
 def balance_loss(probabilities: Tensor) -> Tensor:
-    """-(1/K) Σ_k log p_k with p the mean of all rows `(B, K)`: least, log K, where all classes are equally frequent.
+    """-(1/K) Σ_k log p_k with p the mean of all rows `(B, K)`. Its minimum, log K, is reached at equal frequencies.
 
-    A class counts as 1e-6 at least: one that is absent from a batch has no gradient.
+    p_k is at least 1e-6, so a class that is absent from a batch has no gradient.
     """
     return -wide(probabilities).mean(0).clamp(min=1e-6).log().mean()
 

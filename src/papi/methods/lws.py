@@ -1,8 +1,8 @@
 """LWS: the leveraged weighted loss (Wen et al., ICML 2021).
 
-Every class of every image is a yes/no question: candidates should score high, all others low. Weights say which
-candidate to believe in and which of the others is the most tempting mistake; both come from the network after each
-step. β leverages the two sides: how much pushing the others down counts against pulling candidates up.
+Each class of each image is a binary problem: candidates should score high, all other labels low. Weights emphasise the
+most likely candidate and the most likely non-candidate; the network updates them after each step. β balances the two
+sides: how much lowering non-candidates counts compared with raising candidates.
 
 Symbols: w weights, g logits, ψ the binary loss (sigmoid or cross-entropy), β `beta`, Y candidates.
 """
@@ -25,7 +25,7 @@ from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 
 T = TypeVar("T")
-_LARGEST_RATE = 0.5  # that its commands know
+_LARGEST_RATE = 0.5  # largest flip rate in the released commands
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class LWSConfig(OneViewConfig):
     loss: Annotated[Literal["sigmoid", "cross-entropy"], Among(("sigmoid", "cross-entropy"))] = "sigmoid"
     """The binary loss ψ: `sigmoid` is bounded, `cross-entropy` the paper's alternative."""
     beta: Annotated[float, Between(0.0, 4.0)] = 1.0
-    """Weight of the classes that are not candidates, 1 or 2 in the paper; 0 ignores them."""
+    """Weight of the non-candidates: 1 or 2 in the paper; 0 ignores them."""
 
     def __post_init__(self) -> None:
         require_not_negative(self, "beta")
 
     @property
     def encoder_passes(self) -> Passes:
-        """The network is asked once more after its step."""
+        """One more forward pass follows the optimizer's step."""
         return Passes(2, 1)
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """250 epochs at a rate that halves every 50, without augmentation; β and the rate depend on loss and data.
+        """250 epochs without augmentation, with β and a learning rate, halved every 50, that depend on loss and data.
 
-        It has no commands for instance-dependent sets, which know no flip rate: they get those for the largest sets.
+        There are no commands for instance-dependent sets, which have no flip rate; they use those of the largest rate.
         """
         rate = _LARGEST_RATE if kind == "instance-dependent" else flip_rate
         lr, decay, beta = 0.05, 1e-3, 1.0
@@ -73,7 +73,7 @@ def _nearest(by_rate: Mapping[float, T], flip_rate: float) -> T:
 
 
 class LWS(OneView):
-    """Weighs a yes/no loss for each class of each image."""
+    """Weights a binary loss for each class of each image."""
 
     Config = LWSConfig
     paper = "Wen et al., ICML"
@@ -84,7 +84,7 @@ class LWS(OneView):
 
     def __init__(self, network: Network, candidates: Tensor, config: LWSConfig) -> None:
         super().__init__(network, candidates, config)
-        # Not a Confidence: the weights of the candidates sum to one in each row, and those of the others once more.
+        # Not a Confidence: in each row, the weights of the candidates sum to one, and so do those of the others.
         self.register_buffer("weights", torch.full(candidates.shape, 1 / candidates.shape[1]))
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
@@ -95,10 +95,10 @@ class LWS(OneView):
 
     @torch.no_grad()
     def after_step(self, batch: Batch, progress: Progress) -> None:
-        """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
+        """Predict again after the optimizer's step; as released, this updates the batch-norm statistics again."""
         logits, inside = self.network(batch.views[0]).logits, batch.candidates
         believed = candidate_softmax(logits, self.admit(batch, logits, progress))
-        # Outside a full set there is nothing to weigh: its second softmax is undefined, and nowhere taken.
+        # A full set has no labels outside: its second softmax is undefined and not used.
         weights = torch.where(inside, believed, candidate_softmax(logits, ~inside))
         part = distributed.locate(len(batch.index))
         self.weights[part.gather(batch.index)] = part.gather(weights.to(self.weights.dtype))

@@ -1,8 +1,8 @@
 """Neighbour votes: the k nearest samples decide, then a network learns (PL-KNN; Hüllermeier & Beringer, IDA 2005).
 
-Near samples mostly share their true label. So the true label is in most of their candidate sets, and a wrong one in
-only some of them. The nearest other samples vote with their sets for the candidates of a sample. Their votes,
-normalised, are its soft label: made once, before training. The network learns it by cross-entropy.
+Neighbouring samples mostly share their true label, so it is in most of their candidate sets, and a wrong label only in
+some. The nearest neighbours of a sample vote for its candidates with their sets. The normalised votes are its soft
+label, which is computed once before training. The network is trained on it with cross-entropy.
 
 Symbols: k neighbours, w weight of a neighbour, B ballot of a neighbour, V votes, g power, v target, τ temperature.
 """
@@ -26,8 +26,8 @@ from papi.methods.state import Confidence, Neighbours
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 
-_ENTRIES = 2**22  # numbers in the largest array that is made at a time
-_SAME_PLACE = 1e-6  # a sum of distances below this: all neighbours lie where the sample lies
+_ENTRIES = 2**22  # size of the largest temporary array
+_SAME_PLACE = 1e-6  # a sum of distances below this means that all neighbours coincide with the sample
 
 
 @dataclass(frozen=True)
@@ -35,29 +35,28 @@ class NeighbourVotesConfig(OneViewConfig):
     """The defaults are those of PL-KNN."""
 
     k: Annotated[int, Between(3, 50, log=True)] = 10
-    """How many nearest samples vote. Larger sets of candidates need more."""
+    """Number of nearest neighbours that vote. Larger candidate sets need more."""
     weights: Annotated[Literal["distance", "uniform", "similarity"], Among(("distance", "uniform"))] = "distance"
-    """What the vote of a neighbour counts: less the farther it is, always the same, or exp((cos - 1)/τ), which needs
-    `space=unit`."""
+    """Weight of a neighbour's vote: decreasing with distance (`distance`), constant (`uniform`), or exp((cos - 1)/τ)
+    (`similarity`), which needs `space=unit`."""
     ballot: Annotated[Literal["whole", "shared"], Among(("whole", "shared"))] = "whole"
-    """A neighbour gives one vote to each of its candidates, or shares one vote among them."""
+    """A neighbour gives one vote to each of its candidates (`whole`), or divides one vote among them (`shared`)."""
     power: Annotated[float, Between(1.0, 8.0, log=True)] = 1.0
     """Votes are raised to this power before they are normalised; higher makes the targets sharper."""
     space: Annotated[Literal["standard", "unit", "raw"], Among(("standard", "unit", "raw"))] = "standard"
-    """Where neighbours are searched: among the samples as the network gets them, with columns or pixels standardised;
-    among these rows scaled to length 1, so that angles count (`unit`); or among the samples as they came (`raw`), where
-    a column with large numbers counts for more."""
+    """Space of the neighbour search: the standardised inputs of the network (`standard`), these rows scaled to length
+    1, so that angles count (`unit`), or the original samples (`raw`), where columns with large values count more."""
     temperature: float = 0.1
     """τ of `weights=similarity`; lower favours the most similar."""
     refresh_epochs: int = 0
-    """Search and vote again every so many epochs, among the features of the network; 0 is never. For images, whose
-    pixels say little about what is similar."""
+    """Repeat the search and the vote after this number of epochs, with the features of the network; 0 never does.
+    Useful for images, because pixel distances say little about similarity."""
 
     def __post_init__(self) -> None:
         require_positive(self, "k", "power", "temperature")
         require_not_negative(self, "refresh_epochs")
         if self.weights == "similarity" and self.space != "unit":
-            raise UserError("--option weights=similarity compares angles: give --option space=unit, too.")
+            raise UserError("--option weights=similarity requires angles: add --option space=unit.")
 
     @property
     def packs_sets(self) -> bool:
@@ -69,7 +68,7 @@ class NeighbourVotesConfig(OneViewConfig):
 
 
 class NeighbourVotes(OneView):
-    """Learns soft labels for which the nearest samples have voted."""
+    """Learns soft labels from the votes of the nearest samples."""
 
     Config = NeighbourVotesConfig
     paper = "Hüllermeier & Beringer, IDA"
@@ -86,7 +85,7 @@ class NeighbourVotes(OneView):
         self.scale = scale
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
-        """Let neighbours vote before the first epoch, and again every `refresh_epochs`, by the network's features."""
+        """Vote before the first epoch, and again every `refresh_epochs` with the network's features."""
         super().start_epoch(progress, batches)
         if progress.epoch == 0:
             self.vote(torch.cat([self.rows(batch.views[0]) for batch in batches()]))
@@ -103,23 +102,23 @@ class NeighbourVotes(OneView):
         return StepOutput(soft_cross_entropy(logits, self.confidence[batch.index]), logits)
 
     def rows(self, samples: Tensor) -> Tensor:
-        """Samples as points of the space in which neighbours are searched, `(B, …)` to `(B, d)`."""
+        """Samples as points in the space of the neighbour search, `(B, …)` to `(B, d)`."""
         if self.scale is None:
             return samples.flatten(1)
-        # Back to the numbers as they came, but for a shift, which leaves distances alone.
+        # Back to the original scale, up to a shift, which leaves distances unchanged.
         scale = self.scale.to(samples).view(-1, *[1] * (samples.ndim - 2))
         return (samples * scale).flatten(1)
 
     @torch.no_grad()
     def vote(self, rows: Tensor) -> None:
-        """Set the targets of all samples; `rows` are those of this process, which come in the order of the samples."""
+        """Set the targets of all samples; `rows` are those of this process, in the order of the samples."""
         rows = distributed.gather_rows(normalize(rows) if self.config.space == "unit" else rows)
         samples, classes = self.candidates.shape
         neighbours = Neighbours(samples, self.config.k).to(rows.device)
         neighbours.find(rows)
         width = max(1, neighbours.value.shape[1]) * max(rows.shape[1], classes)
         for some in torch.split(torch.arange(samples, device=rows.device), max(1, _ENTRIES // width)):
-            own = some[distributed.split(len(some)).own]  # processes share the work; `replace` brings it together
+            own = some[distributed.split(len(some)).own]  # processes share the work; `replace` gathers it
             votes = self.count(rows, own, neighbours.value[own])
             shares = vote_shares(votes, self.candidates[own], self.config.power)
             known = self.prior.shares(own, self.candidates[own])
@@ -128,8 +127,8 @@ class NeighbourVotes(OneView):
             self.confidence.replace(own, shares)
 
     def count(self, rows: Tensor, index: Tensor, nearest: Tensor) -> Tensor:
-        """The votes `(B, K)` for samples at `index` `(B,)` by their nearest `(B, k)`, for any label."""
-        # Distances of the search are rounded: those between near twins would be noise.
+        """The votes `(B, K)` of the neighbours `nearest` `(B, k)` for samples at `index` `(B,)`, for all labels."""
+        # Recomputed, because rounding in the search distorts distances between near duplicates.
         distances = (rows[nearest] - rows[index][:, None]).norm(dim=2)
         weights = vote_weights(distances, self.config.weights, self.config.temperature)
         ballots = self.candidates[nearest.flatten()].to(weights.dtype)
@@ -139,7 +138,7 @@ class NeighbourVotes(OneView):
 
 
 def vote_weights(distances: Tensor, kind: Literal["distance", "uniform", "similarity"], temperature: float) -> Tensor:
-    """What the vote of each neighbour counts, `(B, k)`, by its Euclidean distance `(B, k)`."""
+    """The weight of each neighbour's vote, `(B, k)`, from its Euclidean distance `(B, k)`."""
     if kind == "similarity":  # of unit vectors: |a - b|² = 2 - 2 cos
         return (-distances.square() / (2 * temperature)).exp()
     total = distances.sum(1, keepdim=True)
@@ -150,9 +149,9 @@ def vote_weights(distances: Tensor, kind: Literal["distance", "uniform", "simila
 
 
 def vote_shares(votes: Tensor, candidates: Tensor, power: float) -> Tensor:
-    """Votes for the candidates, to a power and normalised, `(B, K)`; without any, all candidates are alike."""
+    """Votes for the candidates, raised to a power and normalised, `(B, K)`; without votes, equal for all candidates."""
     inside = votes * candidates
     most = inside.amax(1, keepdim=True)
-    # Relative to the most votes: powers of large and of small numbers stay finite.
+    # Relative to the highest count, so that powers of large and small numbers stay finite.
     shares = torch.where(most > 0, (inside / most) ** power, candidates.to(votes.dtype))
     return shares / shares.sum(1, keepdim=True)

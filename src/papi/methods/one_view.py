@@ -1,4 +1,4 @@
-"""What the methods that learn from a single view of each image share: the choice of that view."""
+"""The base class of methods that learn from a single view of each image, with the choice of that view."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,12 +13,12 @@ class OneViewConfig(MethodConfig):
     """Settings of every method with one view."""
 
     view: Annotated[Literal["weak", "plain"], Among(("weak", "plain"))] = "weak"
-    """What it learns from: `weak` mirrors and shifts each image as PaPi does, so that a comparison is fair; `plain`
-    leaves images untouched, as the releases of these methods do."""
+    """The view to train on: `weak` flips and shifts each image as PaPi does, for a fair comparison; `plain` leaves
+    images unchanged, as the releases of these methods do."""
 
     @property
     def view_names(self) -> tuple[str, ...]:
-        """The one view that was chosen."""
+        """The chosen view."""
         return (self.view,)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a method from the texts of `--option KEY=VALUE`, as the types of its `Config` say."""
+"""Parses the settings of a method from `--option KEY=VALUE` according to the types of its `Config`."""
 
 import dataclasses
 import math
@@ -13,19 +13,21 @@ from papi.methods.config import MethodConfig
 
 
 def parse_options(kind: type[MethodConfig], options: Mapping[str, str]) -> Values:
-    """Typed values from texts, as the fields of a `Config` say: `{"mixup": "off"}` gives `{"mixup": False}`."""
+    """Convert texts to the types of the `Config` fields: `{"mixup": "off"}` gives `{"mixup": False}`."""
     hints = typing.get_type_hints(kind)
     fields = [f.name for f in dataclasses.fields(kind)]
     for name in options:
         if name not in fields:
             raise (
-                unknown("option", name, fields) if fields else UserError(f"there is no option {name!r}, nor any other.")
+                unknown("option", name, fields)
+                if fields
+                else UserError(f"unknown option {name!r}: this method has no options.")
             )
     return {name: _parse(name, text, hints[name]) for name, text in options.items()}
 
 
 def _parse(name: str, text: str, hint: Any) -> Any:
-    """One value as its type says; a UserError that names the choices if it does not fit."""
+    """Convert one value to its type; raise a UserError that lists the choices if it does not fit."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     try:
         if origin is Literal:
@@ -44,10 +46,10 @@ def _parse(name: str, text: str, hint: Any) -> Any:
         wanted = (
             f"one of {', '.join(arguments)}" if origin is Literal
             else "on or off" if hint is bool
-            else f"{len(arguments)} numbers with commas between" if origin is tuple
+            else f"{len(arguments)} numbers separated by commas" if origin is tuple
             else f"a value of type {getattr(hint, '__name__', hint)}"
         )  # fmt: skip
-        raise UserError(f"--option {name}={text} does not fit: give {wanted}.") from error
+        raise UserError(f"--option {name}={text} is not valid: use {wanted}.") from error
 
 
 def require_positive(config: MethodConfig, *names: str) -> None:

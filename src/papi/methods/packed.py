@@ -1,11 +1,11 @@
-"""Candidate sets, and how much each candidate is believed, where samples times classes would take too much memory.
+"""Sparse candidate sets and confidences, for data where `(N, K)` matrices would take too much memory.
 
-Only the candidates' entries are kept, one row after another; the rows of a batch are unfolded to `(B, K)` when they are
-asked for. An entry goes through the same arithmetic as in `DenseConfidence`, so results are bit-equal. This is for
-methods that never believe in anything but a candidate: what lies outside the sets has no place here.
+Only the entries of candidates are stored, row by row; the rows of a batch are unpacked to `(B, K)` on access. The
+arithmetic is that of `DenseConfidence`, so results are bit-equal. Only methods that give no weight to labels outside
+the candidates can use this form.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -13,22 +13,23 @@ from torch import Tensor, nn
 from papi import distributed
 from papi.methods.state import Confidence, DenseConfidence
 
-PACKED_ABOVE = 100_000_000  # entries N×K: from half a gigabyte on, as a mask of bytes and a matrix of float32
-_ROWS = 16_384  # of the mask that are looked at, at a time
-_PLACES = 2**22  # entries that are unfolded at a time, some 30 bytes each
+PACKED_ABOVE = 2**24  # entries N×K: 84 MB for a mask of bytes and a float32 matrix
+TOLD_ABOVE = 100_000_000  # entries above which a matrix that cannot be packed is reported
+_ROWS = 16_384  # rows of the mask processed at a time
+_PLACES = 2**22  # entries unpacked at a time, about 30 bytes each
 
 
 class PackedSets(nn.Module):
-    """Stands in for the mask `(N, K) bool`: `sets[index]` gives the rows of a batch, `(B, K) bool`.
+    """Replaces the mask `(N, K) bool`: `sets[index]` returns the rows of a batch, `(B, K) bool`.
 
-    Its tensors are not in checkpoints: like the mask, they are given and not learned.
+    Like the mask, its tensors come with the data and are not part of checkpoints.
     """
 
     columns: Tensor  # (E,) int16 or int32: the candidates of the first sample, of the second …
     starts: Tensor  # (N + 1,) int64: where in `columns` each sample begins, and the end
 
     def __init__(self, parts: Iterable[Tensor], classes: int) -> None:
-        """From a mask in parts `(n, K) bool`, of which one at a time is needed; every row has a candidate."""
+        """Build from chunks `(n, K) bool` of a mask, read one at a time; every row has a candidate."""
         super().__init__()
         kind = torch.int16 if classes <= 2**15 else torch.int32
         columns, sizes = [], []
@@ -47,22 +48,22 @@ class PackedSets(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the sets lie."""
+        """The device of the sets."""
         return self.starts.device
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         return self.unfold(index)
 
     def places(self, index: Tensor) -> Tensor:
-        """`(B, width)`: where the entries of each sample lie. A shorter row repeats its first entry."""
+        """`(B, width)`: positions of each sample's entries. A shorter row repeats its first entry."""
         start, end = self.starts[index][:, None], self.starts[index + 1][:, None]
         place = start + torch.arange(self.width, device=start.device)
         return torch.where(place < end, place, start)
 
     def unfold(self, index: Tensor | slice, entries: Tensor | None = None) -> Tensor:
-        """`(B, K)`: the entries `(E,)` of these samples, True without any, and zero where there is no candidate.
+        """`(B, K)`: the entries `(E,)` of these samples, True if none are given, and zero outside the candidates.
 
-        One large set makes all places as wide as itself, so only so many samples are unfolded at once.
+        All rows are as wide as the largest set, so the number of samples unpacked at once is limited.
         """
         if isinstance(index, slice):
             index = torch.arange(*index.indices(len(self)), device=self.device)
@@ -76,12 +77,12 @@ class PackedSets(nn.Module):
         return rows
 
     def sizes(self) -> Tensor:
-        """How many candidates each sample has, `(N,)`."""
+        """The number of candidates of each sample, `(N,)`."""
         return self.starts.diff()
 
 
 class PackedConfidence(Confidence):
-    """A number for each candidate instead of each class."""
+    """One value per candidate instead of one per class."""
 
     entries: Tensor  # (E,) float32, in the order of `sets.columns`
 
@@ -97,11 +98,18 @@ class PackedConfidence(Confidence):
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
         part = distributed.locate(len(index))
-        self._write(self.sets.places(part.gather(index)), part.gather(guess))
+        index, guess = part.gather_all(index, guess)
+        self._write(self.sets.places(index), guess)
 
-    def start_from(self, value: Tensor) -> None:
-        for rows in torch.split(torch.arange(len(self.sets)), _ROWS):
-            self._write(self.sets.places(rows.to(self.entries.device)), value[rows].to(self.entries.device))
+    def start_from(self, value: Tensor, rows: slice = slice(None)) -> None:
+        index = torch.arange(len(self.sets))[rows]
+        for part, some in zip(torch.split(index, _ROWS), torch.split(value, _ROWS), strict=True):
+            self._write(self.sets.places(part.to(self.entries.device)), some.to(self.entries.device))
+
+    def entries_of(self, value: Tensor) -> Tensor:
+        """The values of `(N, K)` at the candidates, `(E,)`."""
+        rows = torch.arange(len(self.sets), device=value.device).repeat_interleave(self.sets.sizes().to(value.device))
+        return value[rows, self.sets.columns.to(value.device).long()]
 
     def highest(self) -> tuple[Tensor, Tensor]:
         starts = range(0, len(self.sets), _ROWS)
@@ -110,7 +118,7 @@ class PackedConfidence(Confidence):
 
     @property
     def all_rows(self) -> Tensor:
-        """All rows unfolded, `(N, K)`: all the memory that is saved otherwise."""
+        """All rows unpacked, `(N, K)`; this needs the full memory of a dense matrix."""
         return self[:]
 
     def _write(self, places: Tensor, rows: Tensor) -> None:
@@ -119,21 +127,31 @@ class PackedConfidence(Confidence):
 
 
 Candidates = Tensor | PackedSets
-"""The candidate sets of all samples, `(N, K) bool`, in one of both forms."""
+"""The candidate sets of all samples, `(N, K) bool`, dense or packed."""
 
 
 def uniform_confidence(candidates: Candidates, *, learned: bool = True) -> Confidence:
-    """Every candidate of a sample is as likely as the others: what a method begins with, packed if the sets are.
+    """The initial confidence, equal for all candidates of a sample; packed if the sets are.
 
-    What is not `learned` but given with the data is not in checkpoints.
+    A confidence that is given with the data, not `learned`, is not saved in checkpoints.
     """
     if isinstance(candidates, PackedSets):
         return PackedConfidence(candidates, learned=learned)
     return DenseConfidence(candidates, learned=learned)
 
 
+def packed_state(state: Mapping[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    """Convert a saved state to the packed form where `module` uses it; earlier versions saved `(N, K)` instead."""
+    known = dict(state)
+    for name, part in module.named_modules():
+        value = known.get(f"{name}.value")
+        if isinstance(part, PackedConfidence) and value is not None and value.shape == part.sets.shape:
+            known[f"{name}.entries"] = part.entries_of(known.pop(f"{name}.value"))
+    return known
+
+
 def worth_packing(candidates: Tensor) -> bool:
-    """Whether a mask `(N, K) bool` is large, and its confidence and it take a quarter of the memory if packed."""
+    """Whether a mask `(N, K) bool` is large, and packing reduces it and its confidence to a quarter of the memory."""
     samples, classes = candidates.shape
     if samples * classes <= PACKED_ABOVE:
         return False
@@ -147,8 +165,8 @@ def packed(candidates: Tensor) -> PackedSets:
 
 
 def memory_notes(method: str, candidates: Candidates) -> list[str]:
-    """What to say where a mask is large and could not be packed: the memory of a matrix of its size."""
-    if isinstance(candidates, PackedSets) or candidates.numel() <= PACKED_ABOVE:
+    """A message about the memory of a large mask that cannot be packed."""
+    if isinstance(candidates, PackedSets) or candidates.numel() <= TOLD_ABOVE:
         return []
     gigabytes = 4 * candidates.numel() / 1e9
-    return [f"{method} remembers a number for every sample and class with these settings and sets: {gigabytes:.1f} GB."]
+    return [f"{method} stores one number per sample and class with these settings and sets: {gigabytes:.1f} GB."]

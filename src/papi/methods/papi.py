@@ -1,13 +1,13 @@
 """PaPi: partial-label learning with a guided prototypical classifier (Xia et al., CVPR 2023).
 
-A linear classifier, restricted to the candidates, decides what each image probably is (*confidence*, the paper's p).
-A second classifier compares a projection of the image with one prototype for each class (c) and is pulled towards that
-decision (*alignment*, L_ali), on mixtures of images, so that the shared encoder learns well-separated classes.
+A linear classifier, restricted to the candidates, estimates the label of each image (*confidence*, p in the paper). A
+second classifier compares a projection of the image with one prototype per class (c). It is trained to match the first
+classifier (*alignment*, L_ali) on mixtures of images, so that the shared encoder learns well-separated classes.
 
-Symbols: λ confidence momentum, γ prototype momentum, φ share of a mixture, ϕ(t) alignment weight, τ temperature.
+Symbols: λ confidence momentum, γ prototype momentum, φ mixing ratio, ϕ(t) alignment weight, τ temperature.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,9 +16,17 @@ from torch import Tensor
 
 from papi import distributed
 from papi.config import CandidateKind, Values
+from papi.methods.clouds import believed
 from papi.methods.config import QUICK_EPOCHS, Passes, Release, rows_for, six_digits
 from papi.methods.listening import Listening, ListeningConfig
-from papi.methods.losses import candidate_argmax, candidate_softmax, mixed_kl_divergence, soft_cross_entropy
+from papi.methods.losses import (
+    balance_loss,
+    candidate_argmax,
+    candidate_softmax,
+    mixed_kl_divergence,
+    soft_cross_entropy,
+    wide,
+)
 from papi.methods.options import require_not_negative, require_positive, require_share
 from papi.methods.packed import uniform_confidence
 from papi.methods.ranges import Among, Between
@@ -32,7 +40,7 @@ _FIRST_EPOCH_MOMENTUM = 0.99
 _COMPOSITIONS = {"SW": ("weak", "strong"), "SS": ("strong", "strong"), "WW": ("weak", "weak")}
 
 _RELEASED_EPOCHS = 500  # the confidence momenta of the paper were chosen for runs of this length
-_QUICK_FORM = "two"  # the best on average at this price: docs/results.md
+_SHORT = 50  # epochs; shorter runs learn more from many cheap steps than from a second view (docs/results.md)
 _EPOCHS_OF_EQUAL_COST = {"paper": QUICK_EPOCHS, "two": 20, "one": 40}  # a step costs 10, 6 or 3 forward passes
 
 
@@ -46,7 +54,7 @@ class _Released(NamedTuple):
     weight_decay: float = 1e-3
 
 
-# The last row of each dataset is also that for instance-dependent sets, which know no flip rate.
+# The last row of each dataset is also used for instance-dependent sets, which have no flip rate.
 _RELEASED = {
     "fashion-mnist": [
         _Released(0.1, 1.0, 8.0, 0.05),
@@ -66,27 +74,35 @@ class PaPiConfig(ListeningConfig):
     """The defaults are those of the released code for CIFAR-10."""
 
     passes: Literal["paper", "two", "one"] = "paper"
-    """Encoder passes of a step. `paper`: both views clean, then both mixed (4 forwards, 3 backwards). `two`: the first
-    view clean, the second mixed and aligned (2 and 2). `one`: the first view alone is classified and aligned (1 and 1);
-    there is no mixup then."""
+    """Encoder passes per step. `paper`: both views unmixed, then both mixed (4 forward, 3 backward). `two`: the first
+    view unmixed, the second mixed and aligned (2 forward, 2 backward). `one`: only the first view, classified and
+    aligned without mixup (1 forward, 1 backward)."""
     temperature: Annotated[float, Between(0.1, 1.0, log=True)] = 0.3
-    """Divides similarities to the prototypes; lower is sharper."""
+    """Temperature of the similarities to the prototypes; lower is sharper."""
     mixup_alpha: Annotated[float, Between(1.0, 16.0, log=True)] = 8.0
-    """The share of a mixture is drawn from Beta(alpha, alpha)."""
+    """The mixing ratio is sampled from Beta(alpha, alpha)."""
     mixup: bool = True
-    """Align mixtures of images; off is the paper's Variant 1, which aligns the images themselves."""
+    """Align mixtures of images. Off is the paper's Variant 1, which aligns unmixed images."""
     alignment: bool = True
-    """Train the prototypical classifier; off is the paper's Variant 2."""
+    """Train the prototypical classifier. Off is the paper's Variant 2."""
     views: Annotated[Literal["SW", "SS", "WW"], Among(("SW", "WW"))] = "SW"
-    """Which views: weak and strong, strong twice, weak twice. The classifier learns from the first."""
+    """The two views: weak and strong (`SW`), two strong (`SS`) or two weak (`WW`). The classifier is trained on the
+    first."""
     confidence_momentum: Annotated[tuple[float, float], Between(0.0, 0.99)] = (0.95, 0.8)
-    """How much of the old confidence an update keeps, at the start and at the end of the run."""
+    """Momentum of the confidence at the start and at the end of the run."""
     prototype_momentum: Annotated[tuple[float, float], Between(0.3, 0.99)] = (0.9, 0.5)
-    """How much of a prototype each new feature keeps, at the start and at the end of the run."""
+    """Momentum of the prototypes at the start and at the end of the run."""
     alignment_weight: Annotated[float, Between(0.1, 3.0, log=True)] = 1.0
     """Weight of the alignment loss after its ramp."""
     ramp_epochs: float = 10.0
-    """Epochs over which the alignment loss comes in."""
+    """Number of epochs over which the alignment loss is phased in."""
+    balance_weight: Annotated[float, Between(0.0, 0.5)] = 0.0
+    """Weight of the loss that keeps the mean prediction of a batch close to uniform. It is scaled by how strongly
+    `set_prior` finds that candidate sets depend on the class, and needs at least as many images per batch as
+    classes."""
+    cloud_rounds: int = 0
+    """For fixed features, with `alignment=off`: number of EM rounds, with one Gaussian per class, that set the
+    confidence half-way through the run. The classifier is then trained on that confidence. 0 turns this off."""
     schedule: Literal["epoch", "step"] = "epoch"
     """`epoch`: as released, values change between epochs, and in the first one both momenta are 0.99 and the alignment
     is off. `step`: values change smoothly from the first step on, for short runs."""
@@ -95,13 +111,18 @@ class PaPiConfig(ListeningConfig):
         super().__post_init__()
         require_positive(self, "temperature", "mixup_alpha")
         require_share(self, "confidence_momentum", "prototype_momentum")
-        require_not_negative(self, "alignment_weight", "ramp_epochs")
+        require_not_negative(self, "alignment_weight", "ramp_epochs", "balance_weight", "cloud_rounds")
 
     @property
     def view_names(self) -> tuple[str, ...]:
-        """Both views of the composition where two are looked at, else its first."""
+        """Both views of the composition if two are used, else the first."""
         both = self.alignment and self.passes != "one"
         return _COMPOSITIONS[self.views] if both else _COMPOSITIONS[self.views][:1]
+
+    @property
+    def asks_clouds(self) -> bool:
+        """Whether Gaussian classes set the confidence half-way; with alignment, the prototypes play that role."""
+        return self.cloud_rounds > 0 and not self.alignment
 
     @property
     def encoder_passes(self) -> Passes:
@@ -115,19 +136,31 @@ class PaPiConfig(ListeningConfig):
         """The prototypical classifier works on projections."""
         return self.alignment
 
+    @property
+    def idle(self) -> frozenset[str]:
+        """One pass has no mixtures and one view, which is weak in every composition of the search space."""
+        mixture, prototypes = {"mixup_alpha"}, {"temperature", "prototype_momentum", "alignment_weight"}
+        balance = {"balance_weight"} if self.set_prior == "off" else set()
+        if not self.alignment:
+            return frozenset(balance | mixture | prototypes | {"views"})
+        if self.passes == "one":
+            return frozenset(balance | mixture | {"views"})
+        return frozenset(balance if self.mixup else balance | mixture)
+
     @classmethod
     def quick_epochs(cls, given: Mapping[str, Any]) -> int:
-        """Cheaper forms take as many epochs as those of the paper's form cost."""
-        return _EPOCHS_OF_EQUAL_COST[given.get("passes", _QUICK_FORM)]
+        """The cheaper forms run for more epochs, at the same total cost as the paper's form."""
+        return _EPOCHS_OF_EQUAL_COST[given.get("passes", "one")]
 
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """Each image's confidence is updated once an epoch: a momentum for 500 epochs would hardly move it in 12.
+        """Confidence is updated once per epoch, so a momentum for 500 epochs would hardly change it in 12.
 
-        But without any the first guesses would count for too much.
+        Without any momentum, the first predictions would count for too much.
         """
         start, end = (momentum ** (_RELEASED_EPOCHS / epochs) for momentum in (0.95, 0.8))
-        form = given.get("passes", _QUICK_FORM)
+        form = given.get("passes", "one" if epochs <= _SHORT else "two")
+        prior = given.get("set_prior", "off" if form == "paper" else "auto")
         return {
             "passes": form,
             "temperature": 0.3,
@@ -137,19 +170,32 @@ class PaPiConfig(ListeningConfig):
             "alignment_weight": 1.0 if form == "one" else 0.5,
             "ramp_epochs": six_digits(epochs / 12),
             "schedule": "step",
+            "set_prior": prior,
+            "balance_weight": 0.0 if prior == "off" else 0.1,
         }
 
     @classmethod
     def frozen(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """A linear classifier alone: alignment teaches an encoder, and this one is done.
+        """A linear classifier alone: alignment trains the encoder, which is frozen here.
 
-        What it says of features that do not change is steady from the start, so confidence follows it closely.
+        Predictions on fixed features are stable from the start, so confidence follows them closely. Half-way through
+        the run, one Gaussian per class sets the confidence.
         """
-        return {"alignment": False, "confidence_momentum": (0.2, 0.0)}
+        doubted = given.get("noise_tolerance", "off") != "off"  # the Gaussian classes require sets with the true label
+        return cls.tuned(epochs, given) | {"cloud_rounds": 0 if doubted else 3}
+
+    @classmethod
+    def tuned(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """The settings of the head before fine-tuning; alignment would cost twice as much.
+
+        The set prior is off: it reduced accuracy on photos with visually similar candidates (docs/photos.md).
+        """
+        values: Values = {"alignment": False, "confidence_momentum": (0.2, 0.0)}
+        return values if "set_prior" in given else values | {"set_prior": "off", "balance_weight": 0.0}
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """The command of the release for the dataset and the nearest flip rate, or for instance-dependent sets."""
+        """The released command for the dataset and the nearest flip rate, or for instance-dependent sets."""
         by_image = kind == "instance-dependent"
         rows = rows_for(dataset, _RELEASED)
         row = rows[-1] if by_image else min(rows, key=lambda row: abs(row.flip_rate - flip_rate))
@@ -162,7 +208,7 @@ class PaPiConfig(ListeningConfig):
 
 
 class PaPi(Listening):
-    """Two classifiers on one encoder: the linear one decides, the prototypical one is aligned with it."""
+    """Two classifiers on one encoder: the linear one predicts, and the prototypical one is aligned with it."""
 
     Config = PaPiConfig
     paper = "Xia et al., CVPR"
@@ -178,13 +224,32 @@ class PaPi(Listening):
         if config.alignment:
             self.prototypes = Prototypes(candidates.shape[1], network.projection)
 
+    def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
+        new_phase = super().start_epoch(progress, batches)
+        if self.config.asks_clouds and progress.epoch == _cloud_epoch(progress):
+            self.ask_clouds(batches)
+        return new_phase
+
+    @torch.no_grad()
+    def ask_clouds(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        """Set the confidence of all samples with one Gaussian per class (`methods.clouds`)."""
+        self.network.eval()
+
+        def rows() -> Iterator[tuple[Tensor, Tensor]]:
+            for batch in batches():
+                known = self.prior.shares(batch.index, batch.candidates)
+                yield wide(self.network.encode(batch.views[0])), batch.candidates if known is None else known
+
+        self.confidence.start_from(believed(rows, self.confidence.all_rows, self.config.cloud_rounds))
+        self.network.train()
+
     def momenta_and_weight(self, progress: Progress) -> tuple[float, float, float]:
         """Confidence momentum, prototype momentum and alignment weight at this point of the run."""
         if self.config.schedule == "step":
             position, fraction = progress.epochs_done, progress.fraction
         elif progress.epoch == 0:
             return _FIRST_EPOCH_MOMENTUM, _FIRST_EPOCH_MOMENTUM, 0.0
-        else:  # the release sets the momenta after each epoch, for the next: they lag by one
+        else:  # the release sets the momenta after each epoch, so they lag by one
             position, fraction = progress.epoch, (progress.epoch - 1) / progress.epochs
         return (
             linear(*self.config.confidence_momentum, fraction),
@@ -198,8 +263,9 @@ class PaPi(Listening):
         candidates = self.admit(batch, first.logits, progress)
         guess = candidate_softmax(first.logits.detach(), candidates)
         if not self.config.alignment:
-            self.confidence.average(batch.index, guess, confidence_momentum)
-            loss = soft_cross_entropy(first.logits, self.confidence[batch.index])
+            if not self.config.asks_clouds or progress.epoch < _cloud_epoch(progress):
+                self.confidence.average(batch.index, guess, confidence_momentum)
+            loss = soft_cross_entropy(first.logits, self.confidence[batch.index]) + self.balance(first.logits)
             return StepOutput(loss, first.logits, logs=self.logs(progress))
 
         part = distributed.locate(len(batch.index))
@@ -216,18 +282,27 @@ class PaPi(Listening):
         self.confidence.average(batch.index, guess, confidence_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
         other = self.confidence[part.gather(batch.index)[partner]]
-        classification = soft_cross_entropy(first.logits, target)
+        classification = soft_cross_entropy(first.logits, target) + self.balance(first.logits)
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
         return StepOutput(loss, first.logits, prototype_scores, logs | self.logs(progress))
 
+    def balance(self, logits: Tensor) -> Tensor | float:
+        """The loss that penalises predictions biased towards classes that often replace others."""
+        if not self.config.balance_weight or self.prior.sets is None:
+            return 0.0
+        whole = distributed.gather_rows(wide(logits).softmax(1))  # each process weights it by its share of the rows
+        if len(whole) < whole.shape[1]:
+            return 0.0
+        return self.config.balance_weight * self.prior.sets.evidence * balance_loss(whole)
+
     def further_passes(
         self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool
     ) -> tuple[list[Output], list[Tensor]]:
-        """What the encoder sees after the first view: clean outputs for the prototypes, and the features to align.
+        """The passes after the first view: clean outputs for the prototypes, and the features to align.
 
-        Batch-norm sees the views one by one and in this order, also while nothing is learned from them.
+        Batch norm sees the views one at a time in this order, even while alignment is off.
         """
         if self.config.passes == "one":
             return [first], [first.features]
@@ -242,7 +317,7 @@ class PaPi(Listening):
             return [first, second], [self.network.encode(mixed(view)) for view in views]
 
     def draw_mixture(self, part: distributed.Part, progress: Progress) -> tuple[float, Tensor]:
-        """One share for the batch, and the partner of each own image in it; without mixup, each is its own partner."""
+        """One mixing ratio per batch, and the partner of each own image; without mixup, each is its own partner."""
         if not self.config.mixup or self.config.passes == "one":
             return 1.0, torch.arange(part.own.start, part.own.stop, device=self.candidates.device)
         generator = draws(progress.seed, "mixup", progress.epoch, progress.step)
@@ -251,9 +326,14 @@ class PaPi(Listening):
 
     @torch.no_grad()
     def update_prototypes(self, candidates: Tensor, clean: list[Output], momentum: float) -> Tensor:
-        """Take in the clean features, first view before second, under each view's own guess; return the old scores."""
+        """Add the clean features, first view before second, with each view's predicted label; return the old scores."""
         embeddings = [self.network.project(view.features) for view in clean]
         labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
         self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)
         return scores
+
+
+def _cloud_epoch(progress: Progress) -> int:
+    """The epoch in which Gaussian classes set the confidence: half-way, and at least one epoch into the run."""
+    return max(1, progress.epochs // 2)

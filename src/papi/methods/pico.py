@@ -1,8 +1,8 @@
 """PiCO: contrastive label disambiguation for partial-label learning (Wang et al., ICLR 2022).
 
-Images that are guessed to be of one class are pulled together in a projected space, against the rest of the batch and a
-long queue of earlier images. The prototype nearest to an image in that space says which of its candidates to believe
-(*confidence*), and the linear classifier learns from what is believed.
+A contrastive loss pulls images with the same predicted class together in a projected space, against the rest of the
+batch and a long queue of earlier images. The prototype nearest to an image selects one of its candidates, which updates
+the *confidence*, and the linear classifier is trained on the confidence.
 
 Symbols: q query (weak view), k key (strong view, slowly following network), τ temperature, μ prototypes, φ confidence
 momentum, γ prototype momentum, λ weight of the contrastive loss.
@@ -45,24 +45,26 @@ class PiCOConfig(ListeningConfig):
     """The defaults are those of the released code for CIFAR-10."""
 
     warmup_epochs: float = 1.0
-    """Epochs in which a key is the only positive of its query and confidence stays as it is."""
+    """Number of epochs in which a query has only its own key as a positive and the confidence is not updated."""
     contrastive_weight: Annotated[float, Between(0.1, 2.0, log=True)] = 0.5
     """Weight of the contrastive loss."""
     temperature: Annotated[float, Between(0.03, 0.3, log=True)] = 0.07
-    """Divides similarities in the contrastive loss; lower is sharper."""
+    """Temperature of the contrastive loss; lower is sharper."""
     prototype_momentum: Annotated[float, Between(0.8, 0.999)] = 0.99
-    """How much of a prototype each new feature keeps."""
+    """Momentum of the prototypes."""
     encoder_momentum: Annotated[float, Between(0.9, 0.999)] = 0.999
-    """How much of the key network's weights each step keeps."""
+    """Momentum of the key network."""
     confidence_momentum: Annotated[tuple[float, float], Between(0.3, 0.99)] = (0.95, 0.8)
-    """How much of the old confidence an update keeps, at the start and at the end of the run."""
+    """Momentum of the confidence at the start and at the end of the run."""
     queue: int = 8192
-    """How many earlier keys the contrastive loss compares with."""
+    """Number of earlier keys in the queue of the contrastive loss."""
     positives: Literal["guess", "truth"] = "guess"
-    """Which images count as one class: by the classifier's guess, or by their true labels (PiCO-v2, an oracle)."""
+    """Which images are positives: those with the same predicted class (`guess`), or with the same true label (`truth`,
+    PiCO-v2, an oracle)."""
     guidance: Literal["prototypes", "classifier", "classifier-hard"] = "prototypes"
-    """What confidence moves towards: the candidate of the nearest prototype; the classifier's distribution over the
-    candidates (PiCO-v3, together with `positives=truth`); or only the best candidate of the classifier."""
+    """Target of the confidence: the candidate of the nearest prototype (`prototypes`), the classifier's distribution
+    over the candidates (`classifier`; PiCO-v3 together with `positives=truth`), or the classifier's best candidate
+    (`classifier-hard`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,15 +88,15 @@ class PiCOConfig(ListeningConfig):
 
     @property
     def needs_truth(self) -> bool:
-        """Only where true labels choose the positives."""
+        """Only if true labels select the positives."""
         return self.positives == "truth"
 
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """One-hot guidance without memory locks early mistakes in, so confidence keeps some.
+        """One-hot targets without momentum make early mistakes permanent, so confidence keeps some momentum.
 
-        In a few thousand steps a key network that follows as slowly as in 800 epochs, and a queue that spans most of
-        the data, leave the contrastive loss near chance.
+        In a run of a few thousand steps, the contrastive loss stays near chance with the key momentum for 800 epochs
+        and a queue that spans most of the data.
         """
         start, end = (momentum ** (_RELEASED_EPOCHS / epochs) for momentum in (0.95, 0.8))
         return {
@@ -106,15 +108,15 @@ class PiCOConfig(ListeningConfig):
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """800 epochs; PaPi's authors gave it a long warm-up where there are many classes and many candidates."""
-        large = kind == "instance-dependent" or flip_rate > _MANY_CANDIDATES  # those sets know no flip rate
+        """800 epochs; PaPi's authors used a long warm-up for many classes with many candidates."""
+        large = kind == "instance-dependent" or flip_rate > _MANY_CANDIDATES  # those sets have no flip rate
         many = large and dataset in ("cifar100", "mini-imagenet")
         options = {"warmup_epochs": 100.0 if many else 1.0}
         return Release(_RELEASED_EPOCHS, 0.01, 1e-3, "cosine", drop_last=True, options=options)
 
 
 class PiCO(Listening):
-    """Prototypes of a contrastive space choose the candidate to believe in."""
+    """Prototypes in a contrastive space select the most likely candidate."""
 
     Config = PiCOConfig
     paper = "Wang et al., ICLR"
@@ -149,7 +151,7 @@ class PiCO(Listening):
         else:
             belief = self.belief(logits.detach(), scores, batch.candidates, admitted)
             self.confidence.average(batch.index, belief, self.confidence_momentum(progress))
-            part = distributed.locate(len(labels))  # other processes hold rows to be compared with, too
+            part = distributed.locate(len(labels))  # rows of other processes are compared, too
             contrastive = supervised_contrastive(
                 part.gather(query),
                 part.gather(key),
@@ -168,25 +170,25 @@ class PiCO(Listening):
 
     @torch.no_grad()
     def embed_key(self, images: Tensor) -> Tensor:
-        """Unit vectors `(B, d)` of the key network, which first takes a step towards the query network."""
+        """Unit vectors `(B, d)` of the key network, after its momentum update towards the query network."""
         self.key_network.average(self.network, self.config.encoder_momentum)
         network = self.key_network.value
         return network.project(network.encode(images))
 
     def belief(self, logits: Tensor, scores: Tensor, given: Tensor, admitted: Tensor) -> Tensor:
-        """What the confidence of a batch moves towards, `(B, K)`; `admitted` are the candidates with the tolerance."""
+        """The target of the confidence of a batch, `(B, K)`; `admitted` are the candidates with the noise tolerance."""
         if self.config.guidance == "classifier":
             return candidate_softmax(logits, admitted)
         choice = one_hot(candidate_argmax(logits, admitted), logits.shape[1])
         if self.config.guidance == "prototypes":
-            # Cosines are no log-probabilities to weigh: a label outside is let in where the classifier chose it. Inside
-            # the set a prior counts, on the scale of the contrastive loss: to it, a cosine over the temperature is one.
+            # Cosines are not log-probabilities, so a label outside is admitted only if the classifier chose it. Inside
+            # the set, the prior applies on the scale of the contrastive loss: cosine over temperature.
             prior = self.config.temperature * torch.where(given, admitted, 1.0).log()
             choice = one_hot(candidate_argmax(scores + prior, given | choice.bool()), logits.shape[1])
         return choice.to(scores.dtype)
 
     def confidence_momentum(self, progress: Progress) -> float:
-        """The release sets it after each epoch, for the next: it lags by one, and the first epoch has its own."""
+        """The release sets it after each epoch, so it lags by one, and the first epoch has its own value."""
         if progress.epoch == 0:
             return _FIRST_EPOCH_MOMENTUM
         return linear(*self.config.confidence_momentum, (progress.epoch - 1) / progress.epochs)

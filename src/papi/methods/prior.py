@@ -1,23 +1,22 @@
-"""What is known of a sample's candidates before the network looks at it: one place that every guess multiplies in.
+"""The prior over a sample's candidates. Every prediction over the candidates is multiplied by it.
 
-People's votes, weights or the confusions of annotators say how likely each candidate is: e_n, a distribution over the
+Votes, weights or annotators' confusion matrices tell how likely each candidate is: e_n, a distribution over the
 candidates of sample n. If the evidence e_n and the sample x_n are independent given the true label, Bayes' rule gives
 
     P(y = j | x_n, e_n) ∝ P(y = j | x_n) · P(e_n | y = j),
 
-and with P(e_n | y = j) ∝ e_nj^a the guess of a method becomes softmax(logits)_j · e_nj^a, renormalised over the
-candidates. It does so at every update, so what people said lasts; used at the start only, it is washed out within some
-epochs. In logarithms a prior is a number added to each logit of a candidate: further sources (`methods.set_prior`) add
-theirs.
+and with P(e_n | y = j) ∝ e_nj^a a method's prediction becomes softmax(logits)_j · e_nj^a, renormalised over the
+candidates. The prior is applied at every update; used only at the start, it loses its effect within a few epochs. In
+logarithms, a prior is a number added to each candidate's logit, and other sources (`methods.set_prior`) add theirs.
 
-The *strength* a says how far the evidence is to be trusted: 0 ignores it, 1 takes it as it is. `auto` finds it from the
-data before each epoch. On the quarter of the images that the network was surest of, its answers ŷ, made without the
-prior, stand for the truth, and a is the most likely value of
+The *strength* a is how far the evidence is trusted: 0 ignores it, 1 uses it unchanged. `auto` estimates it from the
+data before each epoch. On the quarter of the images with the most confident predictions, the predictions ŷ, made
+without the prior, are taken as the true labels, and a maximises
 
     log P(a) + Σ_n log( e_nŷ^a / Σ_j e_nj^a ),    with P(a) ∝ a exp(-a), whose mode is 1.
 
 So if two votes against one are right nine times out of ten there, a makes them count nine to one. Images whose
-candidates are all equally likely say nothing about a, and are not asked.
+candidates are all equally likely carry no information about a and are left out.
 """
 
 import math
@@ -33,14 +32,14 @@ from papi.methods.set_prior import SetPrior
 from papi.methods.state import Confidence
 from papi.types import Batch, Progress
 
-_SUREST = 0.25  # of the images that can tell how far to trust the evidence
-_ASKED = 10_000  # at most: more would not change the strength
+_SUREST = 0.25  # fraction of the informative images used to estimate the strength
+_ASKED = 10_000  # maximum number of these images: more would not change the strength
 _HIGHEST = 64.0  # the strength is searched between 0 and this
-_LEAST = 1e-30  # what a candidate counts at least: none is lost for good
+_LEAST = 1e-30  # minimum weight of a candidate, so that none is ruled out for good
 
 
 class Prior(nn.Module):
-    """Weights of the candidates that every guess multiplies in; nothing is known until something is given."""
+    """Weights of the candidates, multiplied into every prediction. Without any source, the prior has no effect."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,23 +47,23 @@ class Prior(nn.Module):
         self.sets: SetPrior | None = None
 
     def give(self, candidates: Candidates, shares: Tensor, strength: str) -> None:
-        """Take in how likely each candidate is, `(N, K)`: rows sum to one, positive for each candidate.
+        """Set how likely each candidate is, `(N, K)`: rows sum to one, positive for each candidate.
 
-        `strength` is auto or a number, by which the shares are raised to a power.
+        `strength` is auto or a number, the power to which the shares are raised.
         """
         self.given = GivenPrior(candidates, shares, strength)
 
     def estimate(self) -> None:
-        """Before an epoch: how far to trust it, from the answers of the epoch before."""
+        """Before an epoch, estimate the strength from the predictions of the previous epoch."""
         if self.given is not None:
             self.given.estimate()
 
     @torch.no_grad()
     def weigh(self, batch: Batch, logits: Tensor, admitted: Tensor, progress: Progress) -> Tensor:
-        """What each label counts in a guess `(B, K)`; just `admitted` while nothing is known.
+        """The weight of each label in a prediction, `(B, K)`; `admitted` itself if there is no prior.
 
-        `admitted` are the candidates of the batch, as a mask or with what labels outside count (`methods.noise`). It
-        takes note of the logits `(B, K)`, for the estimate before the next epoch.
+        `admitted` are the candidates of the batch, as a mask or with weights of labels outside (`methods.noise`). The
+        logits `(B, K)` are recorded for the estimate before the next epoch.
         """
         known = []
         if self.given is not None:
@@ -75,18 +74,18 @@ class Prior(nn.Module):
         return weighed(batch.candidates, torch.stack(known).sum(0), admitted) if known else admitted
 
     def shares(self, index: Tensor | slice, candidates: Tensor) -> Tensor | None:
-        """What is known of these samples with their candidates, as a distribution `(B, K)`; None if that is nothing."""
+        """The prior of these samples over their candidates, as a distribution `(B, K)`; None if none was given."""
         return None if self.given is None else self.given.powered(self.given.shares[index], candidates)
 
     def of_others(self, shares: np.ndarray | None, candidates: Tensor) -> Tensor | None:
-        """The same for samples that are not trained on, of which `shares` `(B, K)` were given; None if nothing was."""
+        """The same for samples outside the training set, with given `shares` `(B, K)`; None if none were given."""
         if self.given is None or shares is None:
             return None
         device = self.given.strength.device
         return self.given.powered(torch.from_numpy(shares).to(device), candidates.to(device))
 
     def logs(self, progress: Progress) -> dict[str, Tensor]:
-        """What a row of the log says about it: the strength, where it is found, and how much the sets count."""
+        """Log values: the strength, if it is estimated, and the weight of the set prior."""
         found = {"prior_strength": self.given.strength} if self.given is not None and self.given.auto else {}
         if self.sets is None:
             return found
@@ -94,11 +93,11 @@ class Prior(nn.Module):
 
 
 class GivenPrior(nn.Module):
-    """What people said about each sample, and how far it is to be trusted."""
+    """The prior given with the data for each sample, and how far it is trusted."""
 
     strength: Tensor  # ()
-    answer: Tensor  # (N,) int64: the candidate that the network preferred when it last saw the sample
-    certainty: Tensor  # (N,) how far it was ahead of the second; zero where the evidence prefers none
+    answer: Tensor  # (N,) int64: the network's best candidate when it last saw the sample
+    certainty: Tensor  # (N,) its margin over the second best; zero where the evidence prefers no candidate
 
     def __init__(self, candidates: Candidates, shares: Tensor, strength: str) -> None:
         super().__init__()
@@ -120,7 +119,7 @@ class GivenPrior(nn.Module):
 
     @torch.no_grad()
     def note(self, batch: Batch, logits: Tensor) -> None:
-        """Take note of what the network alone says about the samples of a batch."""
+        """Record the network's predictions for a batch, without the prior."""
         if not self.auto:
             return
         best = wide(logits).masked_fill(~batch.candidates, -torch.inf).topk(2)
@@ -132,7 +131,7 @@ class GivenPrior(nn.Module):
 
     @torch.no_grad()
     def estimate(self) -> None:
-        """Set the strength from the surest answers; it stays as it is as long as there are none."""
+        """Set the strength from the most confident predictions; without any, leave it unchanged."""
         if not self.auto:
             return
         asked = min(_ASKED, math.ceil(_SUREST * int((self.certainty > 0).sum())))
@@ -150,7 +149,7 @@ def _speaks(shares: Tensor) -> Tensor:
 def fitted_strength(shares: Tensor, answers: Tensor) -> Tensor:
     """The most likely strength () for shares `(n, K)` of samples whose true labels are the answers `(n,)`.
 
-    The logarithm of the likelihood is concave: its slope falls, and where it is zero is found by halving an interval.
+    The log-posterior is concave, so the zero of its derivative is found by bisection.
     """
     logs = torch.where(shares > 0, shares.double().log(), -torch.inf)
     known = logs.gather(1, answers[:, None]).sum()
@@ -165,10 +164,9 @@ def fitted_strength(shares: Tensor, answers: Tensor) -> Tensor:
 
 
 def weighed(inside: Tensor, log_weights: Tensor, admitted: Tensor) -> Tensor:
-    """What each label counts `(B, K)`: the candidates `inside` by their weights, with mean one, others as `admitted`.
+    """The weight of each label, `(B, K)`: weights with mean one for the candidates `inside`, `admitted` for the others.
 
-    The mean is one so that a label outside counts as much as before, compared with a candidate that is neither more nor
-    less likely than the others.
+    With mean one, a label outside keeps its weight relative to a candidate of average likelihood.
     """
     counted = candidate_softmax(log_weights, inside) * inside.sum(1, keepdim=True)
     return torch.where(inside, counted.clamp(min=_LEAST), admitted.to(counted.dtype))

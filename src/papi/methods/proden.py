@@ -1,8 +1,8 @@
 """PRODEN: progressive identification of true labels (Lv et al., ICML 2020).
 
-Train on soft labels: first uniform over each image's candidates, then what the classifier itself says about the image,
-restricted to them. The classifier learns easy images first, so the labels it gives itself get better as it does; the
-two improve each other without any separate step of disambiguation.
+The classifier is trained on soft labels: at first uniform over each image's candidates, then its own predictions,
+restricted to the candidates. It learns easy images first, so its soft labels improve as it does, without a separate
+disambiguation step.
 
 Symbols: w confidence, f logits, Y candidates.
 """
@@ -26,21 +26,21 @@ from papi.types import Batch, Progress, StepOutput
 
 @dataclass(frozen=True)
 class PRODENConfig(ListeningConfig, OneViewConfig):
-    """No settings of its own.
+    """This method has no settings of its own.
 
-    The release takes the labels with w > 0 for the candidates, so one whose probability once underflows is lost for
-    good. Here the candidate sets themselves are the mask, and any candidate can come back.
+    The released code treats labels with w > 0 as the candidates, so a candidate whose probability underflows is lost.
+    Here the candidate sets themselves are the mask, so any candidate can recover.
     """
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """500 epochs at a constant rate, without augmentation."""
+        """500 epochs at a constant learning rate, without augmentation."""
         lr, decay = (0.01, 1e-5) if dataset == "fashion-mnist" else (0.05, 1e-3)
         return Release(500, lr, decay, "constant", drop_last=True, options={"view": "plain"})
 
 
 class PRODEN(Listening, OneView):
-    """Trains on what the classifier itself thought of each image one epoch ago."""
+    """Trains on the classifier's own predictions from the previous epoch."""
 
     Config = PRODENConfig
     paper = "Lv et al., ICML"
@@ -55,7 +55,7 @@ class PRODEN(Listening, OneView):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         logits = self.network(batch.views[0]).logits
         loss = soft_cross_entropy(logits, self.confidence[batch.index])
-        # After the loss: an image is trained towards what was thought of it one epoch ago.
+        # After the loss, so that an image is trained on the prediction of the previous epoch.
         candidates = self.admit(batch, logits, progress)
         self.confidence.replace(batch.index, candidate_softmax(logits, candidates))
         return StepOutput(loss, logits, logs=self.logs(progress))

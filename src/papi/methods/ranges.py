@@ -1,8 +1,8 @@
-"""The values that are worth trying for a setting: a field of a method's `Config` says them in its type.
+"""Search ranges of settings, which a field of a method's `Config` declares in its type.
 
     temperature: Annotated[float, Between(0.1, 1.0, log=True)] = 0.3
 
-`papi tune` draws from these ranges. Nothing else depends on them: any value that a `Config` accepts can be given.
+`papi tune` samples from these ranges. They do not limit the values that a `Config` accepts.
 """
 
 import dataclasses
@@ -16,12 +16,12 @@ import numpy as np
 from papi.errors import UserError
 from papi.methods.config import MethodConfig
 
-DIGITS = 3  # of a drawn number: enough for a setting, and short to type
+DIGITS = 3  # significant digits of a sampled number: precise enough, and short to type
 
 
 @dataclass(frozen=True)
 class Between:
-    """Numbers from `low` to `high`, of a pair both; with `log`, each factor is as likely as any other."""
+    """Numbers from `low` to `high`, also for both numbers of a pair; uniform, or log-uniform with `log`."""
 
     low: float
     high: float
@@ -32,7 +32,7 @@ class Between:
         if typing.get_origin(kind) is tuple:
             return tuple(self.draw(generator, part) for part in typing.get_args(kind))
         if kind is int:
-            # Half a step beyond both ends, so that these are as likely as the numbers between them.
+            # Half a step beyond both ends, so that the ends are as likely as the numbers between them.
             place = self._place(generator.random(), self.low - 0.5, self.high + 0.5)
             return int(min(max(round(place), self.low), self.high))
         return min(
@@ -43,11 +43,11 @@ class Between:
         return low * (high / low) ** share if self.log else low + share * (high - low)
 
     def holds(self, value: Any) -> bool:
-        """Whether a value lies in the range; of a pair, whether both numbers do."""
+        """Whether a value, or both numbers of a pair, are in the range."""
         return all(self.low <= each <= self.high for each in (value if isinstance(value, tuple) else (value,)))
 
     def fault(self, kind: Any) -> str | None:
-        """What is wrong with this range for a field of a type."""
+        """The error in this range for a field of the type, or None."""
         parts = typing.get_args(kind) if typing.get_origin(kind) is tuple else (kind,)
         if not set(parts) <= {int, float}:
             return "is for numbers"
@@ -76,7 +76,7 @@ class Among:
         return value in self.values
 
     def fault(self, kind: Any) -> str | None:
-        """What is wrong with these values."""
+        """The error in these values, or None."""
         return None if len(set(self.values)) > 1 else "must have two values or more"
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ Range = Between | Among
 
 
 def ranges_of(kind: type[MethodConfig]) -> dict[str, Range]:
-    """The range of every field that has one, by its name. A UserError if one of them makes no sense."""
+    """The range of every field that has one, by name. Raises a UserError if a range is invalid."""
     hints = typing.get_type_hints(kind, include_extras=True)
     found: dict[str, Range] = {}
     for field in dataclasses.fields(kind):
@@ -104,7 +104,7 @@ def type_of(kind: type[MethodConfig], name: str) -> Any:
 
 
 def require_sound(what: str, given: Range, kind: Any) -> None:
-    """Stop at a range from which nothing can be drawn."""
+    """Raise a UserError if nothing can be sampled from a range."""
     fault = given.fault(kind)
     if fault is not None:
         raise UserError(f"{what} {fault}; got {given}.")

@@ -1,8 +1,8 @@
 """RC: the risk-consistent method (Feng et al., NeurIPS 2020).
 
-If candidate sets are drawn uniformly from all sets that hold the true label, the ordinary classification risk is a
-weighted sum of losses over the candidates, and the weights are the true posterior restricted to them. The classifier
-stands in for that posterior: each image is weighted by what the network, just improved on it, says about it.
+If candidate sets are sampled uniformly from all sets that contain the true label, the classification risk is a weighted
+sum of losses over the candidates, weighted by the true posterior restricted to them. The classifier approximates that
+posterior: the weights of an image are the network's predictions right after a training step on it.
 
 Symbols: w confidence (the weights p(y = i | x) / Σ_{j in Y} p(y = j | x)), f logits, Y candidates.
 """
@@ -27,27 +27,26 @@ from papi.types import Batch, Progress, StepOutput
 
 @dataclass(frozen=True)
 class RCConfig(ListeningConfig, OneViewConfig):
-    """No settings of its own.
+    """This method has no settings of its own.
 
-    The release divides by the candidates' total probability, and a row stays undefined for good once that underflows;
-    here the softmax is taken over the candidates alone. It also normalises the rows of all images in every step, which
-    changes none of them: here only the batch is touched.
-    """
+    The released code divides by the total probability of the candidates, and a row stays undefined once that
+    underflows; here the softmax is restricted to the candidates. It also normalises the rows of all images in every
+    step, which has no effect; here only the rows of the batch are updated."""
 
     @property
     def encoder_passes(self) -> Passes:
-        """The network is asked once more after its step."""
+        """One more forward pass follows the optimizer's step."""
         return Passes(2, 1)
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """250 epochs of Adam at a constant rate, without augmentation."""
+        """250 epochs of Adam at a constant learning rate, without augmentation."""
         decay = 1e-5 if dataset == "fashion-mnist" else 1e-3
         return Release(250, 1e-3, decay, "constant", drop_last=False, optimizer="adam", options={"view": "plain"})
 
 
 class RC(Listening, OneView):
-    """Weights the candidates by what the network says of them after each step."""
+    """Weights the candidates by the network's predictions after each step."""
 
     Config = RCConfig
     paper = "Feng et al., NeurIPS"
@@ -66,7 +65,7 @@ class RC(Listening, OneView):
 
     @torch.no_grad()
     def after_step(self, batch: Batch, progress: Progress) -> None:
-        """Ask the network again after its step; batch-norm statistics take in the batch a second time, as released."""
+        """Predict again after the optimizer's step; as released, this updates the batch-norm statistics again."""
         logits = self.network(batch.views[0]).logits
         candidates = self.admit(batch, logits, progress)
         self.confidence.replace(batch.index, candidate_softmax(logits, candidates))

@@ -1,4 +1,4 @@
-"""Values that change over a run, as pure functions of where the run stands."""
+"""Schedules: values that change over a run, as pure functions of its progress."""
 
 import math
 
@@ -11,7 +11,7 @@ def linear(start: float, end: float, fraction: float) -> float:
 
 
 def ramp(position: float, length: float) -> float:
-    """Rises from 0 to 1 over `length` and stays there; a length of 0 is 1 throughout."""
+    """Rises from 0 to 1 over `length` and stays there; always 1 for a length of 0."""
     return min(position / length, 1.0) if length > 0 else 1.0
 
 
@@ -21,9 +21,9 @@ def cosine_by_epoch(progress: Progress, floor: float) -> float:
 
 
 def warmup_cosine(progress: Progress, warmup: float, floor: float) -> float:
-    """Rises linearly over the share `warmup` of all steps, then falls along a cosine to `floor` at the last step."""
+    """Rises linearly over the fraction `warmup` of all steps, then falls along a cosine to `floor` at the last step."""
     total = progress.epochs * progress.steps
-    position = progress.epoch * progress.steps + progress.step + 1  # the first step already moves
+    position = progress.epoch * progress.steps + progress.step + 1  # so that the first step is not zero
     rising = max(1, round(warmup * total))
     if position <= rising:
         return position / rising
@@ -31,11 +31,11 @@ def warmup_cosine(progress: Progress, warmup: float, floor: float) -> float:
 
 
 def multistep(progress: Progress, milestones: tuple[float, ...], factor: float) -> float:
-    """1, times `factor` from the first epoch at or after each milestone on; milestones are shares of the run."""
+    """Starts at 1, multiplied by `factor` at the first epoch at or after each milestone, a fraction of the run."""
     passed = sum(progress.epoch >= milestone * progress.epochs for milestone in milestones)
     return math.pow(factor, passed)
 
 
 def halving(progress: Progress, half_life: float) -> float:
-    """Half of what it was `half_life` epochs ago: a smooth decay that is constant within an epoch."""
+    """Exponential decay with this half-life in epochs, constant within an epoch."""
     return math.pow(0.5, progress.epoch / half_life)

@@ -1,7 +1,7 @@
-"""What a method remembers between steps.
+"""The state of a method between steps.
 
-It is all persistent buffers and frozen weights, so checkpoints hold it without further code. Every update takes in what
-all processes bring, so that it is equal in all of them.
+It consists of persistent buffers and frozen weights, so checkpoints include it without further code. Every update
+gathers the data of all processes, so the state is equal in all of them.
 """
 
 import copy
@@ -18,9 +18,21 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Confidence(nn.Module):
-    """How much each training sample believes in each label: rows `(B, K)` that sum to one, zero outside the candidates.
+    """The confidence in each label of each training sample: rows that sum to one, with zero outside the candidates.
 
-    What methods rely on; `DenseConfidence` and `papi.methods.packed.PackedConfidence` keep it in their own ways.
+    Get one from `papi.methods.packed.uniform_confidence`, which chooses between a dense table (`DenseConfidence`) and a
+    packed one (`PackedConfidence`) by its size. `confidence[index]` returns the rows of a batch, `(B, K)`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.packed import uniform_confidence
+    >>> confidence = uniform_confidence(torch.tensor([[True, True, False], [True, True, True]]))
+    >>> confidence[torch.tensor([0])].tolist()
+    [[0.5, 0.5, 0.0]]
+    >>> confidence.average(torch.tensor([0]), torch.tensor([[1.0, 0.0, 0.0]]), momentum=0.5)
+    >>> confidence[torch.tensor([0])].tolist()
+    [[0.75, 0.25, 0.0]]
     """
 
     @property
@@ -31,26 +43,26 @@ class Confidence(nn.Module):
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         raise NotImplementedError
 
-    def start_from(self, value: Tensor) -> None:
-        """Begin with `(N, K)` instead of equal shares."""
+    def start_from(self, value: Tensor, rows: slice = slice(None)) -> None:
+        """Set these rows to `(n, K)`, instead of equal shares."""
         raise NotImplementedError
 
     def highest(self) -> tuple[Tensor, Tensor]:
-        """For each sample the highest confidence and the label that has it, `(N,)` and `(N,)`."""
+        """The highest confidence of each sample and its label, `(N,)` and `(N,)`."""
         raise NotImplementedError
 
     def replace(self, index: Tensor, guess: Tensor) -> None:
-        """Believe the guess `(B, K)`."""
+        """Set the rows of a batch to the prediction `(B, K)`."""
         raise NotImplementedError
 
     @torch.no_grad()
     def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
-        """Move towards the guess `(B, K)`: momentum · old + (1 - momentum) · guess."""
+        """Move towards the prediction `(B, K)`: momentum · old + (1 - momentum) · guess."""
         self.replace(index, momentum * self[index] + (1 - momentum) * guess)
 
 
 class DenseConfidence(Confidence):
-    """A number for each sample and class; it starts with equal shares for all candidates `(N, K) bool`."""
+    """One value per sample and class, initialised with equal shares for all candidates `(N, K) bool`."""
 
     value: Tensor
 
@@ -65,8 +77,8 @@ class DenseConfidence(Confidence):
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         return self.value[index]
 
-    def start_from(self, value: Tensor) -> None:
-        self.value.copy_(value)
+    def start_from(self, value: Tensor, rows: slice = slice(None)) -> None:
+        self.value[rows].copy_(value)
 
     def highest(self) -> tuple[Tensor, Tensor]:
         return self.value.amax(1), self.value.argmax(1)
@@ -74,11 +86,22 @@ class DenseConfidence(Confidence):
     @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
         part = distributed.locate(len(index))
-        self.value[part.gather(index)] = part.gather(guess.to(self.value.dtype))
+        index, guess = part.gather_all(index, guess.to(self.value.dtype))
+        self.value[index] = guess
 
 
 class Prototypes(nn.Module):
-    """One unit vector for each class, a moving average of the features assigned to it; zero until the class is seen."""
+    """One unit vector for each class: a moving average of the features assigned to it, zero until the class is seen.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.state import Prototypes
+    >>> prototypes = Prototypes(classes=2, dimensions=2)
+    >>> prototypes.average(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]), momentum=0.9)
+    >>> prototypes.scores(torch.tensor([[1.0, 0.0]])).tolist()
+    [[1.0, 0.0]]
+    """
 
     value: Tensor
 
@@ -92,31 +115,40 @@ class Prototypes(nn.Module):
 
     @torch.no_grad()
     def average(self, features: Tensor, labels: Tensor, momentum: float) -> None:
-        """Take in features `(B, d)` with labels `(B,)` one after another, then normalise once.
+        """Add features `(B, d)` with labels `(B,)` one after another, then normalise once.
 
-        Of several views, `(V, B, d)` and `(V, B)`, the first is taken in before the second.
+        With several views, `(V, B, d)` and `(V, B)`, the first is added before the second.
         The sequence c ← γ c + (1-γ) z has the closed form c ← γ^n c + (1-γ) Σ γ^(later ones of the class) z.
         """
         part = distributed.locate(labels.shape[-1])
-        labels = part.gather(labels.movedim(-1, 0)).movedim(0, -1).flatten()
-        features = part.gather(features.movedim(-2, 0)).movedim(0, -2).flatten(0, -2)
+        labels, features = part.gather_all(labels.movedim(-1, 0), features.movedim(-2, 0))
+        labels, features = labels.movedim(0, -1).flatten(), features.movedim(0, -2).flatten(0, -2)
         own = labels[:, None]
         member = self.value.new_zeros(len(labels), len(self.value)).scatter_(1, own, 1)
         arrived = member.cumsum(0)
         count = arrived[-1]
         later = count[own] - arrived.gather(1, own)
-        # Powers of one number a sample: taken for samples times classes they would need most of the time.
+        # One power per sample: powers for every sample and class would take most of the time.
         share = member * ((1 - momentum) * momentum**later)
         kept = momentum**count
-        # A new tensor, not an update in place: the loss of this step still refers to the old prototypes.
+        # A new tensor, not an in-place update: the loss of this step still refers to the old prototypes.
         self.value = normalize(kept[:, None] * self.value + share.T @ features.to(self.value.dtype))
 
 
 class FeatureQueue(nn.Module):
-    """The last `size` features `(size, d)` and their labels `(size,)`; new ones take the place of the oldest.
+    """The last `size` features `(size, d)` and their labels `(size,)`. New ones replace the oldest.
 
-    It starts full of random unit vectors under the label -1, which no sample has: they are never anyone's positives.
-    With a number of classes, it also keeps what was believed about each: a distribution over labels.
+    It starts full of random unit vectors with the label -1, which no sample has, so they are never positives. If
+    `classes` is given, it also keeps a distribution over labels for each feature.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.state import FeatureQueue
+    >>> queue = FeatureQueue(size=3, dimensions=2)
+    >>> queue.push(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([5, 7]))
+    >>> queue.labels.tolist()
+    [5, 7, -1]
     """
 
     features: Tensor
@@ -133,26 +165,39 @@ class FeatureQueue(nn.Module):
 
     @torch.no_grad()
     def push(self, features: Tensor, labels: Tensor, beliefs: Tensor | None = None) -> None:
-        """Take in `(B, d)`, `(B,)` and `(B, K)`; of a batch larger than the queue, the last rows remain."""
+        """Add `(B, d)`, `(B,)` and `(B, K)`; of a batch larger than the queue, the last rows remain."""
         part = distributed.locate(len(labels))
-        features, labels = part.gather(features), part.gather(labels)
+        known = (features, labels) if beliefs is None else (features, labels, beliefs)
+        features, labels, *rest = part.gather_all(*known)
         size = len(self.labels)
         arrived = torch.arange(len(labels), device=labels.device)[-size:]
         place = (self.pointer + arrived) % size
-        # New tensors, not an update in place: the loss of this step still refers to the old queue.
+        # New tensors, not an in-place update: the loss of this step still refers to the old queue.
         self.features = self.features.index_copy(0, place, features[arrived].to(self.features.dtype))
         self.labels = self.labels.index_copy(0, place, labels[arrived])
         if self.beliefs is not None:
-            assert beliefs is not None, "a queue with beliefs takes in some with every feature"
-            new = part.gather(beliefs)[arrived].to(self.beliefs.dtype)
-            self.beliefs = self.beliefs.index_copy(0, place, new)
+            assert rest, "a queue with beliefs needs one for every feature"
+            self.beliefs = self.beliefs.index_copy(0, place, rest[0][arrived].to(self.beliefs.dtype))
         self.pointer = (self.pointer + len(labels)) % size
 
 
 class MomentumCopy(nn.Module, Generic[M]):
-    """A second network whose weights follow those of the first slowly, without gradients.
+    """A second network whose weights slowly follow those of the first, without gradients.
 
-    Its batch-norm statistics are its own: they come from what passes through it, not from the first network.
+    It has its own batch-norm statistics, from the data that pass through it, not from the first network.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.methods.state import MomentumCopy
+    >>> source = torch.nn.Linear(1, 1, bias=False)
+    >>> slow = MomentumCopy(source)
+    >>> before = slow.value.weight.item()
+    >>> with torch.no_grad():
+    ...     _ = source.weight.add_(1)
+    >>> slow.average(source, momentum=0.9)
+    >>> round(slow.value.weight.item() - before, 3)
+    0.1
     """
 
     value: M
@@ -169,9 +214,9 @@ class MomentumCopy(nn.Module, Generic[M]):
 
 
 class AveragedNetwork(nn.Module, Generic[M]):
-    """The mean of a network's recent weights and batch-norm statistics: what is measured and kept instead of the last.
+    """The mean of a network's recent weights and batch-norm statistics, evaluated and saved instead of the last ones.
 
-    An exponential average over about a share of the run's steps. Until there are as many, it is the plain mean of all.
+    This is an exponential average over about `share` of the run's steps. Before that, it is the mean of all steps.
     """
 
     value: M
@@ -183,7 +228,7 @@ class AveragedNetwork(nn.Module, Generic[M]):
 
     @torch.no_grad()
     def follow(self, source: M, progress: Progress) -> None:
-        """Take in the network after a step: own + (source - own) / n, with n steps in the average."""
+        """Update the average after a step: own + (source - own) / n, with n steps in the average."""
         done = progress.epoch * progress.steps + progress.step + 1
         steps = min(done, max(1.0, self.share * progress.epochs * progress.steps))
         for own, other in zip(self.value.state_dict().values(), source.state_dict().values(), strict=True):
@@ -194,7 +239,7 @@ class AveragedNetwork(nn.Module, Generic[M]):
 
 
 class Neighbours(nn.Module):
-    """The nearest others of each training sample, `(N, count) int64`: N x count numbers, never a graph of N x N."""
+    """The nearest neighbours of each training sample, `(N, count) int64`, without an N x N graph."""
 
     value: Tensor
 
@@ -205,16 +250,16 @@ class Neighbours(nn.Module):
     @torch.no_grad()
     def find(self, features: Tensor, chunk: int = 512) -> None:
         """Search by Euclidean distance between features `(N, D)`, with N x `chunk` distances in memory at a time."""
-        features = features - features.mean(0)  # distances stay, and their expanded form below rounds less
+        features = features - features.mean(0)  # leaves distances unchanged and reduces rounding errors below
         squares = features.square().sum(1)
         for start in range(0, len(features), chunk):
             part = features[start : start + chunk]
-            # |a - b|² less |a|², which does not change which b are nearest.
+            # |a - b|² - |a|²: dropping |a|² does not change which b are nearest.
             distances = torch.addmm(squares, part, features.T, alpha=-2)
-            distances[:, start:].fill_diagonal_(torch.inf)  # oneself is no neighbour
+            distances[:, start:].fill_diagonal_(torch.inf)  # a sample is not its own neighbour
             self.value[start : start + chunk] = distances.topk(self.value.shape[1], largest=False).indices
 
     def adjacency(self, index: Tensor) -> Tensor:
-        """The `(B, B)` part of the graph that a batch sees: 1 / (count + 1) for oneself and each neighbour, else 0."""
+        """The `(B, B)` graph within a batch: 1 / (count + 1) for the sample itself and each neighbour, else 0."""
         linked = (self.value[index][:, :, None] == index).any(1)
         return linked.fill_diagonal_(True) / (self.value.shape[1] + 1)

@@ -1,9 +1,9 @@
-"""Supervised: the upper bound, an ordinary classifier that is told the true labels.
+"""Supervised: the upper bound, an ordinary classifier trained on the true labels.
 
-It is an oracle: it shows how much of what could be learned from these images a method has learned from candidate sets.
-Same network, optimizer, schedule and weak view as the methods it bounds; cross-entropy with the true label.
+It is an oracle, to show how close methods that learn from candidate sets come to full supervision. It uses the same
+network, optimizer, schedule and weak view as the methods it bounds, and cross-entropy with the true label.
 
-Symbols: none but y, the true label.
+Symbols: y, the true label.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from papi.types import Batch, Progress, StepOutput
 
 @dataclass(frozen=True)
 class SupervisedConfig(OneViewConfig):
-    """No settings of its own. It is trained as the method that it bounds, PaPi."""
+    """This method has no settings of its own. It is trained like PaPi, the method that it bounds."""
 
     @property
     def needs_truth(self) -> bool:
@@ -36,7 +36,7 @@ class SupervisedConfig(OneViewConfig):
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """What PaPi's release sets for the optimizer."""
+        """The optimizer settings of PaPi's release."""
         return replace(PaPiConfig.released(dataset, flip_rate, kind, {}), options={})
 
 

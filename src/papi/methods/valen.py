@@ -1,11 +1,11 @@
 """VALEN: variational label enhancement for instance-dependent partial-label learning (Xu et al., NeurIPS 2021).
 
-After a warm-up, a second network infers how much each label describes an image: a Dirichlet distribution whose samples
-must explain the pixels, the candidate set and which images are neighbours in feature space. The classifier learns from
-these distributions, and they learn from the classifier.
+After a warm-up, a second network infers to what degree each label describes an image: a Dirichlet distribution whose
+samples must explain the pixels, the candidate set and the nearest neighbours in feature space. The classifier is
+trained on these distributions, and they are trained on the classifier's predictions.
 
-Symbols: o what the classifier believes (*confidence*), d inferred *distribution*, α, β, γ, θ the four weights below, A
-graph of nearest neighbours. It needs N×k numbers for the neighbours of all samples; the graph (N×N) is never built.
+Symbols: o the classifier's *confidence*, d inferred *distribution*, α, β, γ, θ the four weights below, A graph of
+nearest neighbours. It stores N×k numbers for the neighbours of all samples; the N×N graph is never built.
 """
 
 import copy
@@ -37,24 +37,24 @@ from papi.types import Batch, Progress, StepOutput
 class VALENConfig(OneViewConfig):
     """The defaults are those of the released code for CIFAR-10 with instance-dependent candidates.
 
-    The release takes the labels with o > 0 for the candidates, so one that once underflows is lost for good; here the
-    candidate sets are the mask. It copies the network to the encoder for some datasets only; here always.
+    The release treats labels with o > 0 as the candidates, so a candidate that underflows is lost; here the candidate
+    sets are the mask. It copies the network to the encoder only for some datasets; here this is always done.
     """
 
     warmup_epochs: int = 10
-    """Epochs in which the classifier learns alone, as in PRODEN."""
+    """Number of epochs in which only the classifier is trained, as in PRODEN."""
     neighbours: Annotated[int, Between(1, 10)] = 3
-    """How many nearest images each image is linked to (k)."""
+    """Number of nearest neighbours per image (k)."""
     reconstruction_weight: Annotated[float, Between(0.03, 3.0, log=True)] = 1.0
-    """Weight α of explaining pixels, candidates and neighbours."""
+    """Weight α of the reconstruction of pixels, candidates and neighbours."""
     prior_weight: Annotated[float, Between(0.003, 0.3, log=True)] = 0.1
-    """Weight β of staying close to the uniform Dirichlet distribution."""
+    """Weight β of the divergence from the uniform Dirichlet distribution."""
     distribution_weight: Annotated[float, Between(0.3, 30.0, log=True)] = 10.0
-    """Weight γ of the second network's cross-entropy with what the classifier believes."""
+    """Weight γ of the second network's cross-entropy with the classifier's confidence."""
     prediction_weight: Annotated[float, Between(0.3, 3.0, log=True)] = 1.0
     """Weight θ of the classifier's cross-entropy with the inferred distributions."""
-    correction: Annotated[float, Between(0.05, 0.8)] = 0.2
-    """Share of the sampled distribution in the classifier's target; the rest is what the classifier believed before."""
+    correction: Annotated[float, Between(0.05, 1.0)] = 0.2
+    """Fraction of the sampled distribution in the classifier's target; the rest is its previous confidence."""
 
     def __post_init__(self) -> None:
         require_not_negative(self, "warmup_epochs", "neighbours", "reconstruction_weight", "prior_weight")
@@ -67,7 +67,7 @@ class VALENConfig(OneViewConfig):
 
     @property
     def needs_shape(self) -> bool:
-        """Yes: the decoder paints samples."""
+        """Yes: the decoder reconstructs samples."""
         return True
 
     @property
@@ -76,17 +76,17 @@ class VALENConfig(OneViewConfig):
 
     @classmethod
     def quick(cls, epochs: int, given: Mapping[str, Any]) -> Values:
-        """A warm-up of the same share of the run as in the release, and a slower second network.
+        """The warm-up is the same fraction of the run as in the release, and the second network is slower.
 
-        That network and the decoder share no gradient with the classifier: the weights only slow them down by ten. At
-        the learning rate that all methods share here, the second network would answer the same to every image.
+        That network and the decoder share no gradient with the classifier: the weights only slow them down tenfold. At
+        the learning rate shared by all methods here, the second network would predict the same for every image.
         """
         warmup = max(1, round(epochs / 50))  # 10 of 500 epochs in the release
         return {"warmup_epochs": warmup, "reconstruction_weight": 0.1, "prior_weight": 0.01, "distribution_weight": 1.0}
 
     @classmethod
     def released(cls, dataset: str, flip_rate: float, kind: CandidateKind | None, given: Mapping[str, Any]) -> Release:
-        """500 epochs at a constant rate, without augmentation.
+        """500 epochs at a constant learning rate, without augmentation.
 
         Its commands for instance-dependent sets differ: γ = 5 on Fashion-MNIST, and a correction of 0.2 elsewhere.
         """
@@ -101,7 +101,7 @@ class VALENConfig(OneViewConfig):
 
 
 class VALEN(OneView):
-    """Infers how much each label describes an image, and learns from that."""
+    """Infers to what degree each label describes an image, and learns from that."""
 
     Config = VALENConfig
     paper = "Xu et al., NeurIPS"
@@ -121,7 +121,7 @@ class VALEN(OneView):
         self.decoder = nn.Sequential(nn.Linear(classes, pixels), nn.ReLU(), nn.Linear(pixels, pixels))
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
-        """After the warm-up: find neighbours, and let encoder and distributions start from what is learned so far."""
+        """After the warm-up, find neighbours, and initialise encoder and distributions from the current network."""
         super().start_epoch(progress, batches)
         if progress.epoch != self.config.warmup_epochs:
             return False
@@ -133,7 +133,7 @@ class VALEN(OneView):
         self.encoder.load_state_dict(self.network.state_dict())
         self.distribution.load_state_dict(self.confidence.state_dict())
         seed_torch(progress.seed, "decoder")
-        for layer in self.decoder:  # anew, because weight decay has acted on it while it was idle
+        for layer in self.decoder:  # reset, because weight decay changed it during the warm-up
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_normal_(layer.weight)
                 nn.init.constant_(layer.bias, 0.01)
@@ -143,7 +143,7 @@ class VALEN(OneView):
         logits = self.network(batch.views[0]).logits
         believed = self.confidence[batch.index]
         # Used from the next epoch on, so it makes no difference that the release does this after the optimizer's step.
-        # A prior comes in here alone: the second network learns from this belief, and would count it twice.
+        # The prior is applied only here: the second network learns from this confidence and would count it twice.
         admitted = self.admit(batch, logits.detach(), progress)
         self.confidence.replace(batch.index, candidate_softmax(logits.detach(), admitted))
         if progress.epoch < self.config.warmup_epochs:
@@ -151,12 +151,12 @@ class VALEN(OneView):
 
         inferred = wide(self.encoder(batch.views[0]).logits)
         part = distributed.locate(len(batch.index))
-        # Drawn for all rows in every process. The generators are seeded for it, because dropout has set them apart.
+        # Sampled for all rows in every process. Generators are reseeded, because dropout has made them differ.
         seed_torch(progress.seed, "step", progress.epoch, progress.step)
         samples = self.sample(part.gather(inferred), part.gather(batch.candidates))
         sample = samples[part.own]
         reconstruction = self.reconstruction(samples, part, batch)
-        # exp(logits / 4) within [0.01, 30]; the bounds come before the exponential, which could overflow.
+        # exp(logits / 4) within [0.01, 30]; clamped before the exponential, which could overflow.
         prior = dirichlet_kl((inferred / 4).clamp(math.log(0.01), math.log(30)).exp())
         distribution = soft_cross_entropy(inferred, believed)
         prediction = soft_cross_entropy(logits, self.distribution[batch.index])
@@ -174,17 +174,17 @@ class VALEN(OneView):
         return StepOutput(loss, logits, logs=logs | self.logs(progress))
 
     def sample(self, logits: Tensor, candidates: Tensor) -> Tensor:
-        """A draw `(B, K)` from Dir(softmax over the candidates + 0.01), with gradient but for the normaliser."""
+        """A sample `(B, K)` of Dir(softmax over the candidates + 0.01), with gradient except for the normaliser."""
         inside = log_softmax(logits, 1).masked_fill(~candidates, -torch.inf)
         concentration = (inside - inside.detach().logsumexp(1, keepdim=True)).exp() + 0.01
-        # Unchecked: the check would wait for the device, and the engine finds a loss that is not finite.
+        # Unchecked: the check would wait for the device, and the engine detects a loss that is not finite.
         drawn: Tensor = Dirichlet(concentration, validate_args=False).rsample()
         return drawn
 
     def reconstruction(self, samples: Tensor, part: distributed.Part, batch: Batch) -> Tensor:
         """How badly the sampled distributions explain pixels, candidates and neighbours.
 
-        `samples` `(B, K)` are of the whole batch, in which this process answers for its own rows alone.
+        `samples` `(B, K)` are of the whole batch; this process computes the loss of its own rows.
         """
         sample = samples[part.own]
         pixels = mse_loss(self.decoder(sample), batch.views[0].flatten(1))

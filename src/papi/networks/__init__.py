@@ -1,7 +1,7 @@
-"""Networks: an encoder, a linear classifier and, for methods that want one, a projector.
+"""Networks: an encoder, a linear classifier and, for methods that need one, a projector.
 
-`registry` finds encoders by name, inside the package and outside; `pretrained` finds those that come with weights;
-`network` completes them. `preparation` says how a photo becomes an encoder's input. Each other module is one encoder.
+`registry` finds encoders by name, inside and outside the package; `pretrained` loads pretrained ones; `network` adds
+classifier and projector. `preparation` defines how photos become inputs. Each other module is one encoder.
 Imports `errors` and `files`.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from papi.networks.registry import require_fitting as require_fitting
     from papi.networks.registry import title as title
 
-# Loaded on first use: what reads photos needs to know how they are prepared, and does without torch.
+# Loaded on first use: code that reads photos needs only their preparation, and not torch.
 _LAZY = {
     "Network": "network",
     "Output": "network",

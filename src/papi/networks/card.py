@@ -1,4 +1,4 @@
-"""What the files of a run say about a pretrained encoder. Does not import torch, so that reports can read it."""
+"""The description of a pretrained encoder in the files of a run. Does not import torch, so that reports can read it."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ _LONGEST_NAME = 1000
 
 @dataclass(frozen=True)
 class EncoderCard:
-    """How to find a pretrained encoder again, and how photos are prepared for it."""
+    """How to load a pretrained encoder again, and how photos are prepared for it."""
 
     reference: str  # timm:resnet18, hf:NAME, torchvision:NAME or package.module:factory
     checksum: str  # SHA-256 over the names and bytes of its weights
     preparation: Preparation
-    config: dict[str, Any] = field(default_factory=dict)  # what besides its name builds it again, as JSON values
-    stored: bool = True  # its weights lie beside this card; else a library provides them
+    config: dict[str, Any] = field(default_factory=dict)  # settings besides the name, as JSON values
+    stored: bool = True  # its weights are in the model file; else a library provides them
 
     def to_json(self) -> dict[str, Any]:
-        """Every value by name."""
+        """All values by name."""
         return {
             "reference": self.reference,
             "checksum": self.checksum,
@@ -32,7 +32,7 @@ class EncoderCard:
 
     @classmethod
     def from_json(cls, values: object) -> "EncoderCard":
-        """The inverse of `to_json`. What does not fit raises ValueError: files come from anybody."""
+        """The inverse of `to_json`. Invalid values raise ValueError, because files may be untrusted."""
         match values:
             case {
                 "reference": str(reference),
@@ -42,4 +42,4 @@ class EncoderCard:
                 "stored": bool(stored),
             } if len(reference) <= _LONGEST_NAME and ":" in reference and _CHECKSUM.fullmatch(checksum):
                 return cls(reference, checksum, Preparation.from_json(preparation), config, stored)
-        raise ValueError("its encoder is not described as it should be")
+        raise ValueError("the description of its encoder is invalid")

@@ -1,10 +1,10 @@
-"""Features as they are: the classifier of every network is linear, so with this encoder it is all there is."""
+"""The identity encoder: every network has a linear classifier, so with this encoder the network is linear."""
 
 from torch import Tensor, nn
 
 
 class Linear(nn.Module):
-    """Passes features `(B, columns)` on. There is nothing to learn but the classifier, and little to learn by heart."""
+    """Returns features `(B, columns)` unchanged. Only the classifier is trained, which can memorise little."""
 
     def __init__(self, input_shape: tuple[int, ...]) -> None:
         super().__init__()

@@ -2,11 +2,11 @@
 
 from torch import Tensor, nn
 
-DROPOUT = 0.5  # tables are small: without it the network learns wrong candidates by heart before it finds the true ones
+DROPOUT = 0.5  # without it, the network memorises wrong candidates of small tables before it finds the true ones
 
 
 class MLP(nn.Module):
-    """One hidden layer with batch-norm and dropout. Takes features `(B, columns)`."""
+    """One hidden layer with batch norm and dropout. Takes features `(B, columns)`."""
 
     def __init__(self, input_shape: tuple[int, ...], width: int = 256) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What every network has besides its encoder, and how the two come together."""
+"""Builds networks: an encoder with a linear classifier and an optional projector."""
 
 import os
 import shutil
@@ -18,20 +18,23 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Output(NamedTuple):
-    """What one pass over images gives."""
+    """The output of a forward pass."""
 
     features: Tensor  # (B, D) of the encoder
     logits: Tensor  # (B, K) of the linear classifier
 
 
 class Network(nn.Module):
-    """Encoder → features; features → linear classifier; features → projector → unit vectors."""
+    """Encoder → features; features → linear classifier; features → projector → unit vectors. `build` makes one.
+
+    Calling it with a float batch returns an `Output`: `features` `(B, D)` and `logits` `(B, K)`.
+    """
 
     def __init__(self, encoder: nn.Module, dimensions: int, classes: int, projection: int | None) -> None:
         super().__init__()
-        self.projection = projection or dimensions  # width of what `project` gives
-        self.fixed_statistics = False  # batch-norm of the encoder stays as it came, also in training
-        self.autocast: torch.dtype | None = None  # computes in this type where that is safe; None is float32 throughout
+        self.projection = projection or dimensions  # width of the output of `project`
+        self.fixed_statistics = False  # keep the encoder's batch-norm statistics in training
+        self.autocast: torch.dtype | None = None  # type for operations where it is safe; None: float32 throughout
         self.encoder = encoder
         self.classifier = nn.Linear(dimensions, classes)
         self.projector = (
@@ -41,7 +44,7 @@ class Network(nn.Module):
         )
 
     def train(self, mode: bool = True) -> "Network":
-        """As for every module; an encoder with fixed statistics goes on normalising with them."""
+        """As for every module, but an encoder with fixed statistics keeps using them."""
         super().train(mode)
         if self.fixed_statistics:
             for part in self.encoder.modules():
@@ -62,7 +65,7 @@ class Network(nn.Module):
             return features
 
     def project(self, features: Tensor) -> Tensor:
-        """Unit vectors `(B, d)`, in float32 at least; without a projector, the features themselves, normalised."""
+        """Unit vectors `(B, d)` in float32 or wider; without a projector, the normalised features."""
         with self._precision(features):
             projected = features if self.projector is None else self.projector(features)
         # Half precision rounds the epsilon of the normalisation to zero.
@@ -73,10 +76,36 @@ class Network(nn.Module):
 
 
 def build(network: str | Factory | nn.Module, input_shape: tuple[int, ...], classes: int, *, project: bool) -> Network:
-    """A new network with weights from torch's global generator, in the memory layout convolutions like best.
+    """Build a network: an encoder, a linear classifier and, if requested, a projector.
 
-    `network` is a name of NETWORKS, `package.module:factory`, a factory, or an encoder to copy. `input_shape` is the
-    shape of one sample, `(C, H, W)` or `(d,)`.
+    Weights are initialised with torch's global generator.
+
+    Parameters
+    ----------
+    network
+        A name of `NETWORKS`, `package.module:factory`, a factory, or an encoder to copy.
+    input_shape
+        The shape of one sample, `(C, H, W)` or `(d,)`.
+    classes
+        The number of classes, K.
+    project
+        Whether to add a projector, for methods with prototypes or a contrastive loss.
+
+    Returns
+    -------
+    Network
+        In the memory layout that is fastest for convolutions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from papi.networks import build
+    >>> network = build("small", (3, 32, 32), classes=10, project=True)
+    >>> output = network(torch.randn(2, 3, 32, 32))
+    >>> output.logits.shape
+    torch.Size([2, 10])
+    >>> torch.allclose(network.project(output.features).norm(dim=1), torch.ones(2))
+    True
     """
     entry = NETWORKS.get(network) if isinstance(network, str) else None
     if entry is not None:
@@ -86,26 +115,26 @@ def build(network: str | Factory | nn.Module, input_shape: tuple[int, ...], clas
     features = known or feature_width(encoder, input_shape, title(network))
     projection = entry.projection if entry else OUTSIDE_PROJECTION[kind_of(input_shape)]
     built = Network(encoder, features, classes, projection if project else None)
-    return arranged(built, torch.channels_last)  # once more: lazy layers got their weights in the trial pass
+    return arranged(built, torch.channels_last)  # again: lazy layers got their weights in the trial pass
 
 
 def arranged(module: ModuleT, layout: torch.memory_format) -> ModuleT:
-    """The same module with its weights of four axes, those of convolutions, in this memory layout."""
+    """Convert the four-dimensional weights of a module, those of convolutions, to this memory layout."""
     for tensor in (*module.parameters(), *module.buffers()):
-        if not is_lazy(tensor) and tensor.ndim == 4:  # `Module.to` also tries weights with five axes, and fails
+        if not is_lazy(tensor) and tensor.ndim == 4:  # `Module.to` fails for five-dimensional weights
             tensor.data = tensor.data.to(memory_format=layout)
     return module
 
 
 def require_compiler(wanted: bool, device: torch.device) -> None:
-    """Stop if compiling is wanted for a CPU and there is nothing to compile with."""
+    """Raise a UserError if compilation for a CPU is requested without a compiler."""
     compiler = os.environ.get("CXX", "g++")
     if wanted and device.type == "cpu" and shutil.which(compiler) is None:
-        raise UserError(f"--compile needs the C++ compiler {compiler}, which is not here: install it, or leave it out.")
+        raise UserError(f"--compile needs the C++ compiler {compiler}: install it, or leave out --compile.")
 
 
 def compile_encoders(module: nn.Module) -> None:
-    """Let torch compile the encoder of every network in a method. Names of weights and checkpoints stay as they are."""
+    """Compile the encoder of every network in a method with torch. Weight names and checkpoints do not change."""
     for part in module.modules():
         if isinstance(part, Network):
             part.encoder.compile()

@@ -1,4 +1,4 @@
-"""Encoders that come with weights: from timm, transformers, torchvision, or from a factory of one's own."""
+"""Pretrained encoders from timm, transformers, torchvision or a user's own factory."""
 
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from papi.errors import UserError
 from papi.files.outside import LIBRARIES
@@ -18,27 +18,39 @@ from papi.networks.trial import feature_width
 from papi.networks.weights import checksum, is_finite, put_weights, read_weights_file
 
 SOURCES = {"timm": of_timm, "hf": of_transformers, "torchvision": of_torchvision}
-_CARRIED = ("input_size", "mean", "std", "interpolation")  # what the module of a factory may say about photos
+_CARRIED = ("input_size", "mean", "std", "interpolation")  # attributes of a factory's module that describe its photos
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained encoder, and all that one must know to feed it and to find it again."""
+    """A pretrained encoder, with what is needed to prepare its inputs and to load it again."""
 
     encoder: nn.Module  # (B, 3, size, size) float, normalised → (B, width); in evaluation mode, frozen
     width: int
     preparation: Preparation
     reference: str  # timm:resnet18, hf:NAME, torchvision:NAME or package.module:factory
     checksum: str  # SHA-256 over the names and bytes of its weights
-    notes: tuple[str, ...] = ()  # what a person should know, for instance what was left out
+    notes: tuple[str, ...] = ()  # messages for the user, for instance which weights were left out
     provided: bool = False  # a library provides these weights, so its reference and checksum are enough to find them
-    config: Config = field(default_factory=dict)  # what besides its name builds it again
+    config: Config = field(default_factory=dict)  # settings besides the name, to rebuild it
+
+
+class Root(nn.Module):
+    """The signed square root of features `(B, D)`, applied between a frozen encoder and its head.
+
+    Pooled features are mostly small, with a few large values. Their roots are spread more evenly, so that a class is
+    closer to a Gaussian and a linear head needs fewer labels.
+    """
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The same shape."""
+        return features.sign() * features.abs().sqrt()
 
 
 def is_pretrained(name: str) -> bool:
-    """Whether a network is an encoder with weights: one of a library, or of a module that says how photos are prepared.
+    """Whether a network is a pretrained encoder, from a library or from a module that defines how to prepare photos.
 
-    This imports the module of a factory: ask it of names that a person has given.
+    This imports the module of a factory, so call it only with names that the user has given.
     """
     if name.startswith(LIBRARIES):
         return True
@@ -51,12 +63,11 @@ def load_pretrained(
     """The encoder of that name, frozen and in evaluation mode.
 
     `weights` are its `default` ones, those of a file, or random (None or `none`), from torch's global generator. `size`
-    is the side of its photos, where it allows another than its own. Without `fetch`, nothing that is not on this
-    machine is fetched.
+    is the side of its photos, if it accepts a size other than its own. Without `fetch`, nothing is downloaded.
     """
     file = None if weights in (None, "none", "default") else Path(str(weights))
     if file is not None and not file.is_file():
-        raise UserError(f"--weights {file} does not exist: give a file, default or none.")
+        raise UserError(f"--weights {file} does not exist: use a file, default or none.")
     library, _, own = name.partition(":")
     if name.startswith(LIBRARIES):
         made = SOURCES[library].make(own, file, size, default=weights == "default", fetch=fetch)
@@ -66,7 +77,9 @@ def load_pretrained(
     width = feature_width(encoder, made.preparation.shape, name)
     broken = [key for key, tensor in encoder.state_dict().items() if not is_finite(tensor)]
     if broken:
-        raise UserError(f"the weights of {name} are damaged: {broken[0]} holds numbers that are not finite.")
+        raise UserError(
+            f"the weights of {name} are damaged ({broken[0]} has values that are not finite): download them again."
+        )
     on_hub = name.startswith(LIBRARIES) and not (library == "hf" and Path(own).is_dir())
     return Pretrained(
         encoder=encoder,
@@ -81,7 +94,7 @@ def load_pretrained(
 
 
 def rebuild(name: str, preparation: Preparation, config: Config) -> nn.Module:
-    """The architecture of an encoder with random weights, for those that a model's file holds."""
+    """The architecture of an encoder with random weights, to be replaced by those of a model file."""
     library, _, own = name.partition(":")
     encoder: nn.Module
     if name.startswith(LIBRARIES):
@@ -92,7 +105,7 @@ def rebuild(name: str, preparation: Preparation, config: Config) -> nn.Module:
 
 
 def _from_factory(name: str, file: Path | None, size: int | None) -> Made:
-    """What a factory returns, with the weights that it has put in, or those of a file."""
+    """The encoder that a factory returns, with the factory's own weights or those of a file."""
     preparation = _carried(name, size)
     encoder = make_encoder(name, preparation.shape)
     notes: tuple[str, ...] = ()
@@ -103,7 +116,7 @@ def _from_factory(name: str, file: Path | None, size: int | None) -> Made:
 
 
 def _carried(name: str, size: int | None) -> Preparation:
-    """How the module of a factory says that photos are prepared; what it does not say is as for ImageNet."""
+    """The preparation of photos that a factory's module defines, with ImageNet's values for what it does not define."""
     module, default = _module_of(name), Preparation()
     found: dict[str, Any] = {each: getattr(module, each, None) for each in _CARRIED}
     side = found["input_size"]
@@ -121,5 +134,5 @@ def _carried(name: str, size: int | None) -> Preparation:
 
 
 def _module_of(name: str) -> ModuleType:
-    find(name)  # says in a sentence what cannot be imported
+    find(name)  # raises a UserError if it cannot be imported
     return import_module(name.partition(":")[0])

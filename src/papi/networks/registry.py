@@ -1,7 +1,7 @@
-"""Networks by name: a table of the package's own, and any factory that Python can import.
+"""Networks by name: a table of the package's networks, and any factory that Python can import.
 
-Both resolve in the same way. A name of the table stands for a path like `papi.networks.small:SmallResNet`; whatever
-contains a colon is such a path itself.
+Both are resolved in the same way. A name in the table stands for a path like `papi.networks.small:SmallResNet`; a name
+with a colon is such a path itself.
 """
 
 import copy
@@ -20,7 +20,7 @@ from torch import nn
 from papi.errors import UserError, unknown
 
 Factory = Callable[[tuple[int, ...]], nn.Module]
-"""Takes the shape of one sample, `(C, H, W)` or `(d,)`. Returns an encoder: float batches to features `(B, D)`."""
+"""Takes the shape of one sample, `(C, H, W)` or `(d,)`, and returns an encoder of float batches to `(B, D)`."""
 
 Kind = Literal["images", "features"]
 
@@ -30,7 +30,7 @@ class NetworkEntry(NamedTuple):
 
     path: str  # of its factory
     takes: Kind
-    features: int | None  # D; None: as many as a sample has columns
+    features: int | None  # D; None: the number of columns of a sample
     projection: int  # width of the projector's output
 
 
@@ -45,14 +45,14 @@ OUTSIDE_PROJECTION: dict[Kind, int] = {"images": 128, "features": 64}  # the pro
 
 
 def kind_of(input_shape: tuple[int, ...]) -> Kind:
-    """What samples of this shape are."""
+    """The kind of samples with this shape."""
     return "features" if len(input_shape) == 1 else "images"
 
 
 def require_fitting(name: str, kind: str) -> None:
-    """Stop if a network of the table does not take what a dataset consists of, `images` or `features`.
+    """Raise a UserError if a network of the table does not take the kind of a dataset, `images` or `features`.
 
-    A network from outside is not judged here: its first pass shows what it takes.
+    A network from outside the package is not checked here, but by its first forward pass.
     """
     if name in NETWORKS and NETWORKS[name].takes != kind:
         fitting = " or ".join(each for each, entry in NETWORKS.items() if entry.takes == kind)
@@ -60,10 +60,10 @@ def require_fitting(name: str, kind: str) -> None:
 
 
 def reference(network: str | Factory | nn.Module) -> str | None:
-    """The name under which a network can be found again, in this process and in others; None if there is none.
+    """The name by which any process can find a network again; None if there is none.
 
-    A function or class has one if its module can be imported and holds it under its own name. Lambdas, functions inside
-    functions, modules that are already built, and whatever a script or notebook defines have none.
+    A function or class has one if its module can be imported and contains it under its own name. Lambdas, nested
+    functions, built modules, and anything defined in a script or notebook have none.
     """
     if isinstance(network, str):
         return network
@@ -79,24 +79,24 @@ def reference(network: str | Factory | nn.Module) -> str | None:
 
 
 def title(network: str | Factory | nn.Module) -> str:
-    """What messages call a network."""
+    """The name of a network in messages."""
     named = None if isinstance(network, nn.Module) else getattr(network, "__qualname__", None)
     return reference(network) or str(named or type(network).__qualname__)
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can lead to a network: it is in the table, or a path."""
+    """Whether a text can name a network: it is in the table, or a path."""
     return text in NETWORKS or ":" in text
 
 
 def find(name: str) -> Factory:
-    """The factory that a name of the table or `package.module:factory` leads to."""
+    """The factory for a name of the table or `package.module:factory`."""
     if not is_name(name):
         raise unknown("network", name, [*NETWORKS, "package.module:factory"])
     module, _, attribute = (NETWORKS[name].path if name in NETWORKS else name).partition(":")
     try:
         found: object = reduce(getattr, attribute.split("."), import_module(module))
-    except Exception as error:  # what a module raises while it is imported is up to its author
+    except Exception as error:  # importing a module can raise anything
         raise UserError(
             f"the network {name} cannot be imported ({explained(error)}): name it like package.module:factory, and put "
             "the folder of its package on PYTHONPATH."
@@ -110,14 +110,14 @@ def find(name: str) -> Factory:
 
 
 def make_encoder(network: str | Factory | nn.Module, input_shape: tuple[int, ...]) -> nn.Module:
-    """A new encoder for samples of this shape. Of a module that is already built, a copy."""
+    """A new encoder for samples of this shape; a copy, if the network is a built module."""
     factory = find(network) if isinstance(network, str) else network
     built = isinstance(factory, nn.Module)
     try:
         made: object = copy.deepcopy(factory) if built else factory(input_shape)
     except UserError:
         raise
-    except Exception as error:  # and so is what a factory raises
+    except Exception as error:  # so can a factory
         what = "copied" if built else f"built for samples of shape {input_shape}"
         why = "every training starts from a copy of it" if built else "its factory gets this shape as its only argument"
         raise UserError(f"the network {title(network)} cannot be {what} ({explained(error)}): {why}.") from error
@@ -130,7 +130,7 @@ def make_encoder(network: str | Factory | nn.Module, input_shape: tuple[int, ...
 
 
 def explained(error: Exception) -> str:
-    """What went wrong in code from outside, on one line, and where: its author sees no traceback."""
+    """The error of outside code and its place, on one line, because no traceback is shown."""
     while isinstance(error.__cause__, Exception):
         error = error.__cause__
     said = shorten(str(error).strip().partition("\n")[0], 300)

@@ -5,7 +5,7 @@ from torch.nn.functional import relu
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where the shape changes."""
+    """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution if the shape changes."""
 
     def __init__(self, channels_in: int, channels_out: int, stride: int) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`(B, channels_in, H, W)` to `(B, channels_out, H / stride, W / stride)`."""
-        # In place: nothing else needs the values before.
+        # In place: nothing else needs the previous values.
         residual = self.norm2(self.conv2(relu(self.norm1(self.conv1(x)), inplace=True)))
         return relu(residual + self.shortcut(x), inplace=True)
 

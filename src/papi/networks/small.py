@@ -1,14 +1,14 @@
 """A residual network of nine layers for training on a CPU: about 0.13 million parameters.
 
 The first layer sees 2x2 blocks of pixels as channels (space-to-depth), so every convolution works on a quarter of the
-positions; that, not the number of parameters, is what a CPU pays for.
+positions. On a CPU, the number of positions determines the cost, not the number of parameters.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, pad, pixel_unshuffle, relu
 
-_LEAST = 8  # pixels a side: blocks of two, halved twice
+_LEAST = 8  # smallest side in pixels: blocks of two, halved twice
 
 
 class _ConvNormReLU(nn.Module):
@@ -18,7 +18,7 @@ class _ConvNormReLU(nn.Module):
         self.norm = nn.BatchNorm2d(channels_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        return relu(self.norm(self.conv(x)), inplace=True)  # nothing else needs what the norm gives
+        return relu(self.norm(self.conv(x)), inplace=True)  # in place: nothing else needs the normalised values
 
 
 class SmallResNet(nn.Module):
@@ -36,8 +36,8 @@ class SmallResNet(nn.Module):
         """`(B, C, H, W)` of any size to `(B, 4 * width)`."""
         images = _in_blocks(images)
         count, channels, height, width = images.shape
-        # An empty batch, which a process has where there are fewer images than processes, torch leaves as it is. When
-        # traced for export there is none, and a trace must not depend on the answer.
+        # torch does not unshuffle an empty batch, which occurs if there are fewer images than processes. A trace for
+        # export has no empty batch and must not depend on this check.
         filled = torch.jit.is_tracing() or count > 0  # type: ignore[attr-defined, no-untyped-call]
         blocks = pixel_unshuffle(images, 2) if filled else images.reshape(0, 4 * channels, height // 2, width // 2)
         x = self.stem(blocks)
@@ -50,7 +50,7 @@ class SmallResNet(nn.Module):
 
 
 def _in_blocks(images: Tensor) -> Tensor:
-    """The border repeated to the right and below, where sides are odd or too short to be halved as often."""
+    """Pad by repeating the right and lower border if a side is odd or shorter than `_LEAST`."""
     height, width = images.shape[2:]
     right, below = (max(_LEAST, side + side % 2) - side for side in (int(width), int(height)))
     return pad(images, (0, right, 0, below), mode="replicate") if right or below else images

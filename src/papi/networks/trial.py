@@ -1,4 +1,4 @@
-"""One pass through an encoder from outside before training: does it take the data, and how wide are its features?"""
+"""A trial pass through an outside encoder before training, to check its input and the width of its features."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,17 +14,17 @@ _SAMPLES = 2
 
 
 def feature_width(encoder: nn.Module, input_shape: tuple[int, ...], name: str) -> int:
-    """D of the features `(B, D)` that an encoder gives. Stop with a sentence about `name` if it gives anything else.
+    """D of an encoder's features `(B, D)`. Any other output raises a UserError about `name`.
 
-    The encoder stays as it is, and so does torch's global generator. Only lazy layers change: this pass shows them the
-    size of their input, and they draw their weights.
+    The encoder and torch's global generator are unchanged, except that lazy layers learn their input size and
+    initialise their weights.
     """
     try:
         with _evaluating(encoder), torch.no_grad():
             features: object = encoder(torch.zeros(_SAMPLES, *input_shape))
     except UserError:
         raise
-    except Exception as error:  # what an encoder raises is up to its author
+    except Exception as error:  # an encoder can raise anything
         raise UserError(
             f"the network {name} fails on a batch of {(_SAMPLES, *input_shape)} ({explained(error)}): let it take "
             f"{kind_of(input_shape)} of this shape."
@@ -51,9 +51,9 @@ def _width(features: object, input_shape: tuple[int, ...], name: str) -> int:
 
 @contextmanager
 def _evaluating(encoder: nn.Module) -> Iterator[None]:
-    """In evaluation mode, with a generator of its own; afterwards every part is in the mode it was in."""
+    """Use evaluation mode and a copy of the generator; afterwards restore the mode of every module."""
     modes = [(part, part.training) for part in encoder.modules()]
-    # What lazy layers draw is their initialisation: what is built next must not draw the same numbers.
+    # Lazy layers draw their weights here, so modules that are built next must not draw the same numbers.
     lazy = any(is_lazy(parameter) for parameter in encoder.parameters())
     encoder.eval()
     try:

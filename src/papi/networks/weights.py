@@ -1,4 +1,4 @@
-"""Weights from a file: read as tensors and nothing else, compared with an encoder, and put into it."""
+"""Reads weights from a file, as tensors only, checks them against an encoder and loads them into it."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -12,16 +12,16 @@ from papi.errors import UserError
 from papi.files.reading import memory_bytes, opened, plain_file, reason
 
 LISTED = 5  # names in a message
-# What people call the last layer, which maps features to the classes of the data that an encoder was trained on.
+# Common names of the last layer, which maps features to the classes that an encoder was trained on.
 HEADS = ("fc", "_fc", "classifier", "head", "heads", "last_linear", "logits", "linear")
-_WRAPPERS = ("state_dict", "model_state_dict", "model")  # what training programs put weights into
-_PREFIX = "module."  # of weights that were saved from several processes
+_WRAPPERS = ("state_dict", "model_state_dict", "model")  # keys under which training programs store weights
+_PREFIX = "module."  # of weights saved by a multi-process run
 
 
 def read_weights_file(file: Path, inside: Path | None = None) -> dict[str, Tensor]:
-    """The tensors by name in a safetensors file, or in a file of `torch.save`, of which no code is run.
+    """The tensors by name in a safetensors file, or in a `torch.save` file, without running its code.
 
-    A file that comes with a folder must lie `inside` that folder, wherever links lead.
+    A file that comes with a folder must be `inside` that folder after links are resolved.
     """
     try:
         found = _safetensors(file, inside) if file.suffix == ".safetensors" else _torch_file(file)
@@ -32,7 +32,9 @@ def read_weights_file(file: Path, inside: Path | None = None) -> dict[str, Tenso
         ) from error
     broken = [name for name, tensor in found.items() if not is_finite(tensor)]
     if broken:
-        raise UserError(f"the weights in {file} are damaged: {broken[0]} holds numbers that are not finite.")
+        raise UserError(
+            f"the weights in {file} are damaged ({broken[0]} has values that are not finite): download them again."
+        )
     return found
 
 
@@ -45,30 +47,30 @@ def _torch_file(file: Path) -> dict[str, Tensor]:
     with opened(file, memory_bytes()) as stream:
         try:
             found: object = torch.load(stream, map_location="cpu", weights_only=True)
-        except Exception as error:  # what is no such file fails anywhere in the archive, the pickle or its tensors
+        except Exception as error:  # other files can fail in the archive, the pickle or its tensors
             raise ValueError("it is damaged, or it holds code or objects besides tensors") from error
     for wrapper in _WRAPPERS:
         if isinstance(found, Mapping) and isinstance(found.get(wrapper), Mapping):
             found = found[wrapper]
     if not isinstance(found, Mapping) or not found:
-        raise ValueError("it holds no tensors by name")
+        raise ValueError("it has no named tensors")
     strangers = [name for name, tensor in found.items() if not (isinstance(name, str) and isinstance(tensor, Tensor))]
     if strangers:
-        raise ValueError(f"{str(strangers[0])[:100]} is no tensor")
+        raise ValueError(f"{str(strangers[0])[:100]} is not a tensor")
     if all(name.startswith(_PREFIX) for name in found):
         return {name.removeprefix(_PREFIX): tensor for name, tensor in found.items()}
     return dict(found)
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Whether its numbers are finite in the format that networks compute in."""
+    """Whether its numbers are finite in the floating-point type that networks use."""
     return not tensor.is_floating_point() or bool(tensor.float().isfinite().all())
 
 
 def put_weights(
     encoder: nn.Module, weights: Mapping[str, Tensor], source: str, name: str, heads: Iterable[str] = HEADS
 ) -> tuple[str, ...]:
-    """Put weights into an encoder, all of them; return notes. A head that the encoder does not have is left out."""
+    """Load all weights into an encoder and return notes. A head that the encoder does not have is left out."""
     own = encoder.state_dict()
     left_out = [key for key in weights if key not in own and key.startswith(tuple(f"{head}." for head in heads))]
     given = {key: tensor for key, tensor in weights.items() if key not in left_out}
@@ -81,11 +83,11 @@ def put_weights(
     if said:
         raise UserError(f"the weights in {source} are not those of {name} ({'; '.join(said)}): give those of {name}.")
     encoder.load_state_dict(given, strict=False)
-    return (f"{listed(left_out)} in {source} are left out: the classes are yours.",) if left_out else ()
+    return (f"{listed(left_out)} in {source} are left out: they are for other classes.",) if left_out else ()
 
 
 def listed(keys: Iterable[str]) -> str:
-    """A few names, and how many there are besides."""
+    """The first few names, and the number of the others."""
     keys = list(keys)
     more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
     return ", ".join(key[:100] for key in keys[:LISTED]) + more

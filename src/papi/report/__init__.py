@@ -1,6 +1,6 @@
-"""The page that shows what a run learned, or how several runs compare.
+"""The HTML report on one run or a comparison of several runs.
 
-Reads run folders; needs neither torch nor a network connection. Imports `config`, `data`, `runs`, `setup.data` and
+Reads run folders and needs neither torch nor a network connection. Imports `config`, `data`, `runs`, `setup.data` and
 `training.metrics`.
 """
 

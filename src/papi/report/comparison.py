@@ -1,4 +1,4 @@
-"""Several runs side by side: what each reached, and where two of them resolve labels differently."""
+"""Compares several runs: their results, and the labels that two of them resolve differently."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A number that is shown for every run. `best` picks the winner, or None where more is not better."""
+    """A number that is shown for every run. `best` selects the best value; None if there is no best."""
 
     title: str
     value: Callable[[Run], float | None]
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass
 class Standing:
-    """One run's row. `best` holds the columns in which it leads the runs on the same task."""
+    """The row of one run. `best` contains the columns in which it is the best run on its task."""
 
     run: Run
     name: str
@@ -50,32 +50,32 @@ class Standing:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two runs that were given the same candidates, and the images they disagree on."""
+    """Two runs with the same candidates, and the images they disagree on."""
 
     a: Standing
     b: Standing
-    rows: np.ndarray  # training images with different labels, the surest disagreement first
+    rows: np.ndarray  # training images with different labels, the most confident disagreement first
     images: int
 
     @property
     def share(self) -> float:
-        """The share of training images on which the two disagree."""
+        """Fraction of training images on which the two disagree."""
         return len(self.rows) / self.images
 
 
 COLUMNS = (
     Column("Test accuracy", accuracy_of, percent, max),
-    Column("By prototypes", prototype_accuracy_of, percent, max),
+    Column("Prototype accuracy", prototype_accuracy_of, percent, max),
     Column("Labels resolved", resolved_share, percent, max),
-    Column("Sure labels", sure_share, percent),
-    Column("Possible labels", mean_candidates, lambda value: f"{value:.1f}"),
+    Column("Confident labels", sure_share, percent),
+    Column("Candidate labels", mean_candidates, lambda value: f"{value:.1f}"),
     Column("Epochs", lambda run: float(len(run.rows)) or None, lambda value: f"{value:.0f}"),
     Column("Time", seconds_of, duration, min),
 )
 
 
 def standings(runs: Sequence[Run]) -> tuple[list[str], list[Standing]]:
-    """Headings and rows; columns that no run can fill are left out. The best are marked among runs on one task."""
+    """Return headings and rows without empty columns. The best values are marked among runs on the same task."""
     values = [[column.value(run) for run in runs] for column in COLUMNS]
     kept = [n for n, column in enumerate(values) if any(value is not None for value in column)]
     names = distinct_names(runs)
@@ -103,7 +103,7 @@ def standings(runs: Sequence[Run]) -> tuple[list[str], list[Standing]]:
 
 
 def task(run: Run) -> str:
-    """What a run was asked to do, in words. Only runs with the same task can be better or worse than each other."""
+    """Describe the task of a run. Only runs on the same task are comparable."""
     words = [run.data_name]
     if run.config is not None and run.config.limit is not None:
         words.append(f"{run.config.limit:,} images")
@@ -116,7 +116,7 @@ def task(run: Run) -> str:
 
 
 def flip_rate(run: Run) -> float | None:
-    """The chance of each wrong label to be a candidate, if the candidate sets were made with one."""
+    """Return the flip rate of the candidate sets, if they have one."""
     sets = None if run.config is None else run.config.candidates
     if sets is not None and sets.rate is None:
         return None
@@ -126,13 +126,13 @@ def flip_rate(run: Run) -> float | None:
 
 
 def kind_of_sets(run: Run) -> str:
-    """How the candidate sets were made. It says "uniform" also if that is not known, or if they came with the data."""
+    """Return the kind of candidate sets; "uniform" also if it is unknown or if they are part of the data."""
     kind = None if run.config is None else run.config.candidates.kind
     return kind or "uniform"
 
 
 def distinct_names(runs: Sequence[Run]) -> list[str]:
-    """Folder names; where two are alike, with the folder above."""
+    """Return folder names, with the parent folder if two are the same."""
     names = [run.name for run in runs]
     return [
         name if names.count(name) == 1 else f"{run.path.resolve().parent.name}/{name}"
@@ -141,7 +141,7 @@ def distinct_names(runs: Sequence[Run]) -> list[str]:
 
 
 def colours_by_method(runs: Sequence[Run]) -> list[int]:
-    """A colour for each run while there are enough, else one for each method."""
+    """Return a colour per run if there are enough, otherwise one per method."""
     if len(runs) <= COLOURS:
         return list(range(len(runs)))
     methods = list(dict.fromkeys(run.method for run in runs))
@@ -149,7 +149,7 @@ def colours_by_method(runs: Sequence[Run]) -> list[int]:
 
 
 def accuracy_by_flip_rate(rows: Sequence[Standing]) -> list[Line]:
-    """A curve for each method, dataset and kind of sets that was run at two flip rates or more: mean and spread."""
+    """Return mean and standard deviation by flip rate for each method, dataset and kind of candidate sets."""
     found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         rate, accuracy = flip_rate(row.run), accuracy_of(row.run)
@@ -166,20 +166,20 @@ def accuracy_by_flip_rate(rows: Sequence[Standing]) -> list[Line]:
 
 
 def differences(rows: Sequence[Standing]) -> list[Difference]:
-    """All pairs of runs with the same candidate sets, most different first."""
+    """Return all pairs of runs with the same candidate sets, the largest disagreement first."""
     found = []
     for a, b in combinations(rows, 2):
         if a.run.resolved is None or b.run.resolved is None or not same_sets(a.run, b.run):
             continue
         apart = np.flatnonzero(a.run.resolved.label != b.run.resolved.label)
-        # Where both are sure and disagree, one of them is wrong in an instructive way.
+        # If both are confident and disagree, the mistake of one of them is instructive.
         certainty = np.minimum(a.run.resolved.confidence[apart], b.run.resolved.confidence[apart])
         found.append(Difference(a, b, apart[np.argsort(-certainty, kind="stable")], len(a.run.resolved.label)))
     return sorted(found, key=lambda each: (each.a.run.method == each.b.run.method, -len(each.rows)))
 
 
 def same_sets(a: Run, b: Run) -> bool:
-    """Whether two runs were given the same candidates for the same images."""
+    """Return whether two runs have the same candidates for the same images."""
     if a.candidates is None or b.candidates is None or a.candidates.shape != b.candidates.shape:
         return False
     return a.data == b.data and bool(np.array_equal(a.candidates, b.candidates))

@@ -1,4 +1,4 @@
-"""Runs ranked by candidate sets they were not trained on, and how far such choices are from those by true labels."""
+"""Ranks runs by the candidate labels of validation samples, and computes the regret against selection by accuracy."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ from papi.training.metrics import picked
 
 @dataclass(frozen=True)
 class Judged:
-    """A run with its rows. It is judged by the measurements of the epoch that its own rule picked."""
+    """A run with its metrics. It is ranked by the metrics of the epoch that it selected."""
 
     name: str
     method: str
-    task: str  # what runs must share for their regrets to be put together
+    task: str  # regrets are averaged over runs with the same task
     rows: tuple[EpochRow, ...]  # one or more
-    epochs: int | None = None  # that the run was to have
+    epochs: int | None = None  # planned number of epochs
     select: Select = "last"
     finished: bool = True
-    parts: tuple[str, ...] = ()  # what was held out of what: runs are comparable if these are equal
+    parts: tuple[str, ...] = ()  # identifies the data and the validation set: runs are comparable if these are equal
 
     @property
     def row(self) -> EpochRow:
-        """Measurements of the model that the run keeps, or would keep if it ended now."""
+        """Metrics of the model that the run keeps, or would keep if it ended now."""
         rule = CRITERIA.get(self.select.replace("-", "_"))
         pick = None if rule is None else best(self.rows, rule)
         return self.rows[-1] if pick is None else pick[0]
@@ -39,7 +39,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Place:
-    """The value of a run by one criterion, and its rank. Equal values share a rank; both are None without a value."""
+    """The value and the rank of a run by one criterion. Equal values share a rank; both are None without a value."""
 
     value: float | None
     rank: int | None
@@ -47,25 +47,25 @@ class Place:
 
 @dataclass(frozen=True)
 class Regret:
-    """How one way of choosing an epoch did on the runs of a task, measured by test images afterwards."""
+    """The regret of a criterion that selects an epoch, measured by test accuracy on the runs of a task."""
 
     task: str
     criterion: str
     runs: int
-    accuracy: float  # mean at the picked epochs
-    mean: float  # how far below the best epoch by truth that is, on average
+    accuracy: float  # mean test accuracy of the selected epochs
+    mean: float  # mean difference to the best test accuracy of any epoch
     worst: float
-    over_epochs: float | None  # mean rank correlation of criterion and test accuracy along the epochs of a run
-    over_runs: float | None  # the same from run to run, where three or more were judged by the same samples
+    over_epochs: float | None  # mean rank correlation of criterion and test accuracy over the epochs of a run
+    over_runs: float | None  # the same over runs, if three or more have the same validation set
 
 
 def read_judged(path: Path) -> Judged:
-    """The run in a folder, finished or not."""
+    """Read the run in a folder, finished or not."""
     folder = RunFolder(path)
     record, config = folder.begun(), folder.read_run_config()
     rows = folder.read_rows()
     if not rows:
-        raise UserError(f"{path} has no finished epoch yet: there is nothing to compare.")
+        raise UserError(f"{path} has no finished epoch yet: compare it later.")
     return Judged(
         path.resolve().name,
         config.method,
@@ -85,7 +85,7 @@ def _task(config: RunConfig) -> str:
 
 
 def places(runs: Sequence[Judged], criterion: str) -> list[Place]:
-    """The place of each run by one of `CRITERIA`, 1 for the highest."""
+    """Return the value and rank of each run by one of `CRITERIA`; rank 1 is the highest value."""
     values = [CRITERIA[criterion](run.row) for run in runs]
     known = [value for value in values if finite(value)]
     return [
@@ -95,9 +95,9 @@ def places(runs: Sequence[Judged], criterion: str) -> list[Place]:
 
 
 def regrets(runs: Sequence[Judged]) -> list[Regret]:
-    """For each task: every criterion, and the last epoch, against the best epoch by test accuracy.
+    """Compare each criterion, and the last epoch, with the best epoch by test accuracy, for each task.
 
-    Everything is computed from rows, so one training serves all criteria. Runs without test accuracy are left out.
+    All criteria are computed from the same runs. Runs without test accuracy are ignored.
     """
     tasks: dict[str, list[Judged]] = defaultdict(list)
     for run in runs:
@@ -143,7 +143,7 @@ def _mean_of_known(values: Sequence[float | None]) -> float | None:
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Spearman's rank correlation; None where either sequence is constant, which has no ranks to compare."""
+    """Compute Spearman's rank correlation; None if either sequence is constant."""
     if len(set(a)) < 2 or len(set(b)) < 2:
         return None
     return float(spearmanr(a, b).statistic)

@@ -1,7 +1,7 @@
-"""The desk: doubtful images in the order in which a person is asked about them, with all that the script knows."""
+"""Data for the review section: doubtful images in the order in which they are offered for a decision."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +10,18 @@ import numpy as np
 from papi.report.estimate import EVERY, LEAST, PRIOR, Plan, Z, plan
 from papi.report.pictures import THUMBNAIL, crop, file_name, links, picture
 from papi.report.run import Run
+from papi.runs.labels import candidate_shares
 
-SHARES = 5  # candidates whose probability is told
-STATE_BYTES = 5_500_000  # what the page tells the script: of 60,000 images with long names, all fit
+SHARES = 5  # candidates with a probability
+STATE_BYTES = 5_500_000  # limit of the JSON state; 60,000 images with long names fit
 THUMBNAIL_BYTES = 1_800_000
 THUMBNAILS = 400
-FIRST = 12  # images that the page shows without its script
+FIRST = 12  # images that the page shows without JavaScript
 
 
 @dataclass(frozen=True)
 class First:
-    """One of the first images, for those without a script."""
+    """One of the first images, for browsers without JavaScript."""
 
     picture: str
     alt: str
@@ -29,24 +30,24 @@ class First:
 
 @dataclass(frozen=True)
 class Desk:
-    """All that the section of decisions shows and its script knows."""
+    """The contents of the review section."""
 
-    total: int  # ambiguous images in all
-    shown: int  # that the script knows
-    state: Mapping[str, object]  # what the script of the page reads, as JSON
+    total: int  # ambiguous images
+    shown: int  # ambiguous images that fit into the page
+    state: Mapping[str, object]  # read by the script of the page as JSON
     first: list[First]
 
 
 @dataclass(frozen=True)
 class Order:
-    """The ambiguous images of a run: by rank, and the plan of who is offered when."""
+    """The ambiguous images of a run by rank, and the plan in which they are offered."""
 
     images: np.ndarray  # (n,) int64, by rank
     plan: Plan
 
 
 def order(run: Run) -> Order | None:
-    """The images that a person can decide on, most worth a look first; None if the run has not come so far."""
+    """Return the images to decide on, the most doubtful first; None if the run has no labels yet."""
     if run.resolved is None or run.candidates is None:
         return None
     ranked = np.argsort(run.resolved.rank)
@@ -56,22 +57,23 @@ def order(run: Run) -> Order | None:
 
 
 def desk(run: Run, page: Path | None = None, served: bool = False) -> Desk | None:
-    """The desk of a page in the folder `page`, or of one that a server hands out, which has all pictures."""
+    """Return the review section of a page in the folder `page`, or of a served page, which has all pictures."""
     found = order(run)
     if found is None:
         return None
-    items = [_item(run, int(index)) for index in found.images]
-    shown = len(items) if served else _fitting(items)
-    state = _state(run, items[:shown], page, served) | {"plan": _plan(found.plan, whole=shown == len(items))}
+    made = (_item(run, int(index)) for index in found.images)
+    items = list(made) if served else _fitting(made)
+    shown, total = len(items), len(found.images)
+    state = _state(run, items, page, served) | {"plan": _plan(found.plan, whole=shown == total)}
     state |= _annotators(run, found.images[:shown])
     if not served:
         state["pictures"] = _thumbnails(run, found.images, found.plan.queue(), shown)
     first = [_first(run, int(index)) for index in found.images[:FIRST]]
-    return Desk(len(items), shown, state, first)
+    return Desk(total, shown, state, first)
 
 
 def desk_of_two(runs: tuple[Run, Run], names: tuple[str, str], images: np.ndarray, page: Path | None = None) -> Desk:
-    """The images on which two runs disagree, both answers first. Decisions join those of the first run."""
+    """Return a review section with the images on which two runs disagree. Decisions belong to the first run."""
     run, items, opinions = runs[0], [], []
     for index in map(int, images):
         said = [_opinion(each, name, index) for each, name in zip(runs, names, strict=True)]
@@ -81,7 +83,7 @@ def desk_of_two(runs: tuple[Run, Run], names: tuple[str, str], images: np.ndarra
         item = _item(run, index)
         items.append([index, [*labels, *others], [], *item[3:]])
         opinions.append(said)
-    shown = _fitting(items)
+    shown = len(_fitting(items))
     state = _state(run, items[:shown], page, served=False) | {"plan": _plan(Plan((), 0, ()), whole=False)}
     state |= {"opinions": opinions[:shown], "runs": list(names)}
     state["pictures"] = _thumbnails(run, images, list(range(shown)), shown)
@@ -107,24 +109,25 @@ def _state(run: Run, items: list[list[object]], page: Path | None, served: bool)
 
 
 def candidates_of(run: Run, index: int) -> tuple[list[int], list[float]]:
-    """Candidates of an image, the resolved label first, then by confidence, and their shares of it."""
+    """Return the candidates of an image by confidence, the resolved label first, and their confidence."""
     assert run.candidates is not None
-    assert run.shares is not None
+    assert run.kept.confidence is not None
+    row = np.array([index])
     classes = np.flatnonzero(run.candidates[index])
-    shares = run.shares[index, classes]
+    shares = candidate_shares(run.candidates[row], run.kept.confidence[row])[0, classes]
     likeliest = np.lexsort((classes, -shares))
     return [int(k) for k in classes[likeliest]], [float(share) for share in shares[likeliest]]
 
 
 def _item(run: Run, index: int) -> list[object]:
-    """`[index, candidates, shares in percent of the first, file]`: short, because there may be 60,000."""
+    """Return `[index, candidates, first shares in percent, file]`; compact, because there may be 60,000."""
     classes, shares = candidates_of(run, index)
     item: list[object] = [index, classes, [round(100 * share) for share in shares[:SHARES]]]
     return [*item, file] if (file := file_name(run, index)) else item
 
 
 def _annotators(run: Run, images: np.ndarray) -> dict[str, object]:
-    """Who has named a label of which image, if the data tell: numbers of annotators for each item."""
+    """Return the numbers of the annotators of each image, if they are known."""
     opinions = None if run.dataset is None else run.dataset.opinions
     if run.dataset is None or opinions is None:
         return {}
@@ -136,14 +139,19 @@ def _annotators(run: Run, images: np.ndarray) -> dict[str, object]:
     return {"annotators": {"names": list(opinions.annotators), "said": said}}
 
 
-def _fitting(items: list[list[object]]) -> int:
-    """How many of the items the page has room for."""
-    sizes = np.cumsum([len(json.dumps(item, separators=(",", ":"))) + 1 for item in items])
-    return int(np.searchsorted(sizes, STATE_BYTES, side="right"))
+def _fitting(items: Iterable[list[object]]) -> list[list[object]]:
+    """Return the first items, as many as fit into the page. The others, of perhaps a million, are never made."""
+    fitting, size = [], 0
+    for item in items:
+        size += len(json.dumps(item, separators=(",", ":"))) + 1
+        if size > STATE_BYTES:
+            break
+        fitting.append(item)
+    return fitting
 
 
 def _plan(made: Plan, whole: bool) -> dict[str, object]:
-    """What the script needs to offer images and to estimate how many are wrong. Both need all images."""
+    """Return what the script needs to order images and to estimate the wrong labels. Both need all images."""
     audits = [list(order) for order in made.audits] if whole else []
     return {
         "starts": list(made.starts) if whole else [],
@@ -156,7 +164,7 @@ def _plan(made: Plan, whole: bool) -> dict[str, object]:
 
 
 def _thumbnails(run: Run, images: np.ndarray, queue: list[int], shown: int) -> list[tuple[int, str]]:
-    """Pictures of those that are offered first, by place, as many as the page has room for."""
+    """Return pictures of the images that are offered first, by place, as many as fit into the page."""
     made: list[tuple[int, str]] = []
     room = THUMBNAIL_BYTES
     for place in queue[:THUMBNAILS]:

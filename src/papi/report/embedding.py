@@ -1,4 +1,4 @@
-"""A map of images: their embedding in the plane, where images that the network finds alike lie close together."""
+"""Computes a two-dimensional map of image embeddings."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ import numpy as np
 from papi.report.plots import COLOURS
 from papi.report.run import Run
 
-TSNE_POINTS = 1500  # neighbours are laid out for so many in seconds; of more, a part is shown
-TSNE_LEAST = 50  # fewer points have no neighbourhoods to speak of: two directions of largest spread do
+TSNE_POINTS = 1500  # t-SNE takes seconds for this many points; larger sets are subsampled
+TSNE_LEAST = 50  # with fewer points, PCA is used
 
 
 @dataclass(frozen=True)
 class Map:
-    """Places of images and prototypes, and the colour group of each: its number, or −1 for classes without one."""
+    """Positions of images and prototypes, and the colour group of each; −1 for classes without a colour."""
 
     kind: str  # "test" or "training"
     technique: str
@@ -25,9 +25,9 @@ class Map:
 
 
 def find_map(run: Run) -> Map | None:
-    """The embedded images, coloured by the label they are given; None where the run has kept none.
+    """Return the map of images, coloured by predicted label; None if the run has no embeddings.
 
-    Test images if there are any, else training images by their resolved labels.
+    It shows test images if there are any, otherwise training images with their resolved labels.
     """
     points, probabilities, kind = run.kept.points, run.kept.test_probabilities, "test"
     if points is not None and probabilities is not None:
@@ -53,7 +53,7 @@ def find_map(run: Run) -> Map | None:
 
 
 def _groups(labels: np.ndarray, shown: np.ndarray) -> np.ndarray:
-    """The number of each label among those shown, −1 for the rest."""
+    """Return the position of each label among those shown; −1 for the others."""
     groups = np.full(max(int(labels.max(initial=0)), int(shown.max(initial=0))) + 1, -1)
     groups[shown] = np.arange(len(shown))
     numbers: np.ndarray = groups[labels]
@@ -61,10 +61,10 @@ def _groups(labels: np.ndarray, shown: np.ndarray) -> np.ndarray:
 
 
 def plane(vectors: np.ndarray) -> tuple[str, np.ndarray]:
-    """Vectors `(n, d)` laid out in two dimensions, and how. The same vectors always give the same picture."""
+    """Project vectors `(n, d)` to two dimensions and return the technique. The result is deterministic."""
     places = _principal(vectors)
     spread = places[:, 0].std()
-    # t-SNE starts from these places divided by their spread, so it must not begin if all images are the same.
+    # t-SNE starts from these positions divided by their spread, which is zero if all images are identical.
     if len(vectors) < TSNE_LEAST or vectors.shape[1] < 3 or not spread > np.finfo(np.float32).tiny:
         return "PCA", places
     from sklearn.manifold import TSNE  # takes a second to import
@@ -76,7 +76,7 @@ def plane(vectors: np.ndarray) -> tuple[str, np.ndarray]:
 
 
 def _principal(vectors: np.ndarray) -> np.ndarray:
-    """Vectors `(n, d)` along their two directions of largest spread, `(n, 2)`."""
+    """Project vectors `(n, d)` to their first two principal components, `(n, 2)`."""
     centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
     places = np.zeros((len(vectors), 2))

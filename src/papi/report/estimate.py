@@ -1,10 +1,10 @@
-"""How many labels are still wrong, estimated from a person's decisions, with an interval.
+"""Estimates how many labels are still wrong from a person's decisions, with an interval.
 
-Images are offered in the order of their rank, so decisions are no random sample: at first far more labels are wrong
-than later. Therefore every tenth image offered is drawn at random (an *audit*), and only those count for the images
-nobody has looked at. Let ρ be how far the ranking has been decided without a gap. Who comes beyond ρ has had no
-influence on what was offered, so the audits beyond ρ are a simple random sample of the images beyond ρ, in each
-stratum of the ranking. A simulation in the tests checks that the interval covers the truth.
+Images are offered in the order of their rank, so decisions are not a random sample: the first images have far more
+wrong labels than later ones. Therefore every tenth image offered is drawn at random (an *audit*), and only audits are
+used to estimate the images without a decision. Let ρ be the rank up to which all images are decided. The images beyond
+ρ did not influence what was offered, so in each stratum of the ranking, the audits beyond ρ are a simple random sample
+of the images beyond ρ. A simulation in the tests checks the coverage of the interval.
 """
 
 import math
@@ -17,23 +17,23 @@ import numpy as np
 from papi.randomness import draws
 
 STRATA = 3
-EVERY = 10  # one image in so many is an audit
-AUDITS = 2000  # of each stratum: nobody decides on more
-LEAST = 3  # audits that a stratum needs before anything is said
-PRIOR = (1 / 3, 2 / 3)  # added to the wrong and the right labels of a stratum: few audits then say little
-Z = 1.75  # of a normal distribution, 90 % lie within 1.645; a little more, because samples are small
+EVERY = 10  # every tenth image is an audit
+AUDITS = 2000  # per stratum
+LEAST = 3  # decided audits that each stratum needs for an estimate
+PRIOR = (1 / 3, 2 / 3)  # pseudo-counts of wrong and right labels per stratum
+Z = 1.75  # 90 % of a normal distribution lie within 1.645; a little more, because samples are small
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Who is offered when. Images are named by their place in the ranking, 0 first."""
+    """The order in which images are offered. Images are numbered by their rank, from 0."""
 
-    starts: tuple[int, ...]  # first place of each stratum
+    starts: tuple[int, ...]  # first rank of each stratum
     total: int
-    audits: tuple[tuple[int, ...], ...]  # the random order of each stratum, or the beginning of it
+    audits: tuple[tuple[int, ...], ...]  # the random order of each stratum, or the start of it
 
     def queue(self) -> list[int]:
-        """The order in which images are offered: by rank, every tenth from the strata in turn."""
+        """Return the order in which images are offered: by rank, with every tenth from the strata in turn."""
         offered: list[int] = []
         placed = np.zeros(self.total, bool)
         waiting = [iter(order) for order in self.audits]
@@ -56,7 +56,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Labels that are still wrong among the images not decided on."""
+    """The number of wrong labels among the images without a decision."""
 
     wrong: float
     low: int
@@ -64,10 +64,10 @@ class Estimate:
 
 
 def plan(chance: np.ndarray, seed: int) -> Plan:
-    """Strata of the ranking, and a random order in each.
+    """Divide the ranking into strata and draw a random order in each.
 
-    `chance` `(n,)` is how likely each label is wrong, in the order of the ranking. Borders lie where the sum of
-    √(p(1 − p)) is divided evenly: there an audit of each stratum is worth the same.
+    `chance` `(n,)` is the probability that each label is wrong, in the order of the ranking. The boundaries divide the
+    sum of √(p(1 − p)) evenly, so that an audit is equally informative in each stratum.
     """
     p = np.clip(chance, 0.02, 0.98)
     spread = np.sqrt(p * (1 - p)).cumsum()
@@ -80,15 +80,16 @@ def plan(chance: np.ndarray, seed: int) -> Plan:
 
 
 def estimate(plan: Plan, wrong: Mapping[int, bool], skipped: Sequence[int] = ()) -> Estimate | None:
-    """What decisions say about the rest; None while too few audits have been decided.
+    """Estimate the wrong labels among the remaining images; None if too few audits have been decided.
 
-    `wrong` tells of each place that was decided whether its label was. Images that were skipped count nowhere.
+    `wrong` maps each decided rank to whether its label was wrong. Skipped images are ignored.
 
-    In a stratum let N be the images beyond ρ, m the leading audits that are decided, x the wrong among them, w the
-    wrong among all decided. With a = x + 1/3 and b = m − x + 2/3, the labels still wrong are
-    x + (N − m) a / (a + b) − w on average, and their variance is that of a beta-binomial number of N − m. The interval
-    is that of a normal distribution for the root of the sum. Where the ranking is nearly through with a stratum, few
-    audits lie beyond ρ; then all audits of the stratum give the rate, which is rather too high.
+    In a stratum, let N be the number of images beyond ρ, m the number of leading audits that are decided, x the wrong
+    labels among them, and w the wrong labels among all decided images. With a = x + 1/3 and b = m − x + 2/3, the
+    expected number of labels that are still wrong is x + (N − m) a / (a + b) − w, and its variance is that of a
+    beta-binomial variable of size N − m. The interval is that of a normal distribution for the square root of the sum.
+    If the ranking is almost at the end of a stratum, few audits lie beyond ρ; then the rate is estimated from all
+    audits of the stratum, which is slightly too high.
     """
     left = set(skipped)
     known = [place in wrong or place in left for place in range(plan.total)]
@@ -121,6 +122,6 @@ def estimate(plan: Plan, wrong: Mapping[int, bool], skipped: Sequence[int] = ())
 
 
 def _leading(order: Sequence[int], wrong: Mapping[int, bool], left: set[int], beyond: int) -> list[int]:
-    """The audits from some place on, up to the first that is not decided."""
+    """Return the audits from a rank on, up to the first undecided one."""
     offered = (place for place in order if place >= beyond and place not in left)
     return list(takewhile(lambda place: place in wrong, offered))

@@ -1,48 +1,50 @@
-"""Which arrays of a finished run fit its samples. An array that does not is left out, with a sentence that says so."""
+"""Checks that the arrays of a finished run match its samples. Arrays that do not are ignored and reported."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from papi.data.packed_rows import Matrix, PackedRows
 from papi.runs.schema import Arrays
 
-LARGEST = 1e30  # of a coordinate: the map needs squares
+LARGEST = 1e30  # largest coordinate: the map squares them
 
 
 @dataclass(frozen=True)
 class Points:
-    """Where the network places some of the samples, and the prototypes, in its embedding space."""
+    """Embeddings of some of the samples, and of the prototypes."""
 
     vectors: np.ndarray  # (E, d) float
-    index: np.ndarray  # (E,) int: which samples they are
-    prototypes: np.ndarray  # (K, d) float, or (0, d) where there are none
+    index: np.ndarray  # (E,) int: positions of the samples
+    prototypes: np.ndarray  # (K, d) float, or (0, d) if there are none
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a finished run kept of its samples, as far as it fits them."""
+    """The arrays of a finished run that match its samples."""
 
-    confidence: np.ndarray | None = None  # (N, K) float
+    confidence: Matrix | None = None  # (N, K) float
     second_opinion: np.ndarray | None = None  # (N,) float
     test_probabilities: np.ndarray | None = None  # (M, K) float
     points: Points | None = None  # test samples
-    training_points: Points | None = None  # where there are no test samples
+    training_points: Points | None = None  # if there are no test samples
 
 
 def fit(
     arrays: Arrays, candidates: np.ndarray | None, classes: int, test_samples: int | None
 ) -> tuple[Kept, list[str]]:
-    """Return the arrays that fit, and a sentence for each that does not.
+    """Return the arrays that match, and a message for each that does not.
 
-    `candidates` are the sets `(N, K)` of the training samples. `test_samples` is None if their number is not known.
+    `candidates` are the candidate sets `(N, K)` of the training samples. `test_samples` is None if their number is
+    unknown.
     """
     problems: list[str] = []
     confidence, opinion = _of_training(arrays, candidates, problems)
     probabilities = arrays.test_probabilities
     if probabilities is not None and not _are_probabilities(probabilities, test_samples, classes):
         problems.append(
-            "The test results in arrays.npz do not fit the test images: confusions, calibration and the map of images "
-            "are left out."
+            "The test results in arrays.npz do not match the test images, so confusions, calibration and the map of "
+            "images are not shown."
         )
         probabilities = None
     found = arrays.embedding, arrays.embedding_index
@@ -54,19 +56,20 @@ def fit(
 
 def _of_training(
     arrays: Arrays, candidates: np.ndarray | None, problems: list[str]
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The confidence and the second opinion, which mean nothing without the candidate sets."""
+) -> tuple[Matrix | None, np.ndarray | None]:
+    """Return the confidence and the second opinion, which need the candidate sets."""
     if candidates is None:
         return None, None
     confidence, opinion = arrays.confidence, arrays.second_opinion
-    if confidence.shape != candidates.shape:
+    fits = confidence.fits(candidates) if isinstance(confidence, PackedRows) else confidence.shape == candidates.shape
+    if not fits:
         problems.append(
-            f"The confidence in arrays.npz is {confidence.shape} and the candidate sets are {candidates.shape}: they "
-            "do not belong together, so resolved labels are left out."
+            f"The confidence in arrays.npz has shape {confidence.shape}, but the candidate sets have "
+            f"{candidates.shape}, so resolved labels are not shown."
         )
         return None, None
     if opinion is not None and not (opinion.shape == (len(candidates),) and opinion.dtype.kind == "f"):
-        problems.append("The second opinions in arrays.npz do not fit the images, which are ranked without them.")
+        problems.append("The second opinions in arrays.npz do not match the images, which are ranked without them.")
         opinion = None
     return confidence, opinion
 
@@ -89,14 +92,14 @@ def _points(
         return None
     fits = _are_vectors(vectors) and index.shape == (len(vectors),) and index.dtype.kind in "iu"
     if not fits or not ((index >= 0) & (index < samples)).all():
-        problems.append("The embedding in arrays.npz does not fit the images: the map of images is left out.")
+        problems.append("The embedding in arrays.npz does not match the images, so the map of images is not shown.")
         return None
     none = np.empty((0, vectors.shape[1]), vectors.dtype)
     prototypes = none if arrays.prototypes is None else arrays.prototypes
     if arrays.prototypes is not None and not (
         _are_vectors(prototypes) and prototypes.shape == (classes, vectors.shape[1])
     ):
-        problems.append("The prototypes in arrays.npz do not fit the embedding: the map of images is without them.")
+        problems.append("The prototypes in arrays.npz do not match the embedding, so the map does not show them.")
         prototypes = none
     return Points(vectors, index, prototypes)
 

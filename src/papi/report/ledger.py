@@ -1,4 +1,4 @@
-"""decisions.csv while a server writes it: whole after every change, whoever writes at the same time."""
+"""Writes decisions.csv for the server: the file is complete after every change, even with several writers."""
 
 import os
 import threading
@@ -13,9 +13,9 @@ Signature = tuple[int, int, int] | None
 
 
 class Ledger:
-    """The decisions of a run, in memory and in a file that is replaced as a whole.
+    """The decisions of a run, in memory and in a file that is replaced atomically.
 
-    `version` counts the changes, so that a tab can tell whether another one has decided meanwhile.
+    `version` counts the changes, so that a browser tab can detect decisions of other tabs.
     """
 
     def __init__(self, file: Path, run: Run) -> None:
@@ -29,13 +29,13 @@ class Ledger:
         self._read_again()
 
     def exchange(self, message: object) -> dict[str, object]:
-        """Take changes, write them, and answer with the version; with all decisions if the sender has missed any.
+        """Apply and write changes. Return the version, and all decisions if the sender has missed any.
 
-        A change is `[index, kind, labels, note]`, or `[index, null]` to take a decision back. What is not understood
-        raises `ValueError`; a file that cannot be written raises `UserError`, and then nothing has changed.
+        A change is `[index, kind, labels, note]`, or `[index, null]` to undo a decision. An invalid message raises
+        `ValueError`. If the file cannot be written, `UserError` is raised and nothing has changed.
         """
         if not isinstance(message, dict) or not isinstance(message.get("changes"), list):
-            raise ValueError("a message has `version` and `changes`")
+            raise ValueError("a message must have `version` and `changes`")
         changes = [self._change(each) for each in message["changes"]]
         with self._lock:
             self._read_again()
@@ -43,7 +43,7 @@ class Ledger:
             changed = {**self.answers}
             for index, answer in changes:
                 if answer is None or changed.get(index) != answer:
-                    changed.pop(index, None)  # what is decided anew moves to the end
+                    changed.pop(index, None)  # a changed decision moves to the end
                 if answer is not None:
                     changed[index] = answer
             if list(changed.items()) != list(self.answers.items()) or _notes(changed) != _notes(self.answers):
@@ -54,23 +54,23 @@ class Ledger:
 
     def _change(self, entry: object) -> tuple[int, Answer | None]:
         if not isinstance(entry, list) or not 2 <= len(entry) <= 4:
-            raise ValueError("a change is [index, kind, labels, note]")
+            raise ValueError("a change must be [index, kind, labels, note]")
         index, kind = entry[:2]
         labels, note = entry[2] if len(entry) > 2 else [], entry[3] if len(entry) > 3 else ""
         if type(index) is not int or not 0 <= index < self.count:
-            raise ValueError("there is no such image")
+            raise ValueError("unknown image")
         if kind is None:
             return index, None
         fits = isinstance(labels, list) and all(type(k) is int and 0 <= k < len(self.classes) for k in labels)
         if kind not in KINDS or not fits or not isinstance(note, str):
-            raise ValueError("there is no such answer")
+            raise ValueError("unknown answer")
         return index, Answer(kind, tuple(sorted(labels)), note[:NOTE_LENGTH])
 
     def _entries(self) -> list[list[object]]:
         return [[index, each.kind, list(each.labels), each.note] for index, each in self.answers.items()]
 
     def _read_again(self) -> None:
-        """Take in what another program has written: a second server, or an editor."""
+        """Read changes of another program, such as a second server or an editor."""
         now = self._signature()
         if now == self._seen:
             return

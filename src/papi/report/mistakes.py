@@ -1,4 +1,4 @@
-"""Where the model goes wrong, or hesitates if the truth is not known: pairs of classes, and how far to trust it."""
+"""Finds confused classes and computes calibration. Without true labels, it counts second choices instead."""
 
 from dataclasses import dataclass
 
@@ -14,24 +14,24 @@ PAIR_IMAGES = 6
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often one class is taken for another. `kind` says what was counted."""
+    """A confusion matrix. `kind` is what was counted."""
 
     kind: str  # "test": test images; "training": resolved labels against true ones; "hesitation": second choices
-    counts: np.ndarray  # (K, K): rows true (or chosen), columns taken for (or second choice)
+    counts: np.ndarray  # (K, K): rows are true (or chosen) labels, columns predictions (or second choices)
     first: np.ndarray  # (n,) row of each image
     other: np.ndarray  # (n,) column of each image
-    weight: np.ndarray  # (n,) how telling an image is as an example
+    weight: np.ndarray  # (n,) how instructive each image is as an example
 
     @property
     def shares(self) -> np.ndarray:
-        """Counts as shares of each row."""
+        """Counts as fractions of each row."""
         share: np.ndarray = self.counts / self.counts.sum(1, keepdims=True).clip(min=1e-12)
         return share
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes that are mixed up, with images that show it."""
+    """Two confused classes, with example images."""
 
     a: int
     b: int
@@ -42,7 +42,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Certainty against being right, by bins that hold any answers."""
+    """Confidence and accuracy in non-empty bins."""
 
     said: np.ndarray
     right: np.ndarray
@@ -51,24 +51,25 @@ class Reliability:
 
     @property
     def table(self) -> list[tuple[float, float, int]]:
-        """What is said, how often that is right, and of how many images; the surest first."""
+        """Confidence, accuracy and number of images of each bin; the most confident first."""
         rows = zip(self.said[::-1], self.right[::-1], self.count[::-1], strict=True)
         return [(float(said), float(right), int(count)) for said, right, count in rows]
 
 
 def find_confusion(run: Run) -> Confusion | None:
-    """From the best evidence there is: test images, else true training labels, else the model's second choices."""
+    """Return the confusion on test images, otherwise on true training labels, otherwise of second choices."""
     classes = len(run.class_names)
     probabilities = run.kept.test_probabilities
     if probabilities is not None and run.test_labels is not None:
         taken = probabilities.argmax(1)
         return _counted("test", run.test_labels, taken, probabilities.max(1), classes)
-    if run.resolved is None or run.shares is None:
+    if run.resolved is None:
         return None
     if run.labels is not None:
         return _counted("training", run.labels, run.resolved.label, run.resolved.confidence, classes)
-    second = np.where(run.resolved.second < 0, run.resolved.label, run.resolved.second)
-    doubt = run.shares[np.arange(len(second)), second]
+    alone = run.resolved.second < 0
+    second = np.where(alone, run.resolved.label, run.resolved.second)
+    doubt = np.where(alone, run.resolved.confidence, run.resolved.confidence - run.resolved.margin)
     counts = np.zeros((classes, classes))
     np.add.at(counts, (run.resolved.label, second), doubt)
     np.add.at(counts, (run.resolved.label, run.resolved.label), 1 - doubt)
@@ -81,7 +82,7 @@ def _counted(kind: str, true: np.ndarray, taken: np.ndarray, weight: np.ndarray,
 
 
 def pairs(confusion: Confusion) -> list[Pair]:
-    """The pairs that account for most mistakes, most frequent first."""
+    """Return the pairs of classes with the most confusions, the most frequent first."""
     between = np.triu(confusion.counts + confusion.counts.T, 1)
     shares = confusion.shares
     found = []
@@ -97,7 +98,7 @@ def pairs(confusion: Confusion) -> list[Pair]:
 
 
 def matrix_classes(confusion: Confusion) -> list[int]:
-    """Classes to show: all, or of many those with the most mistakes between each other."""
+    """Return the classes to show: all, or the most confused ones if there are many."""
     count = len(confusion.counts)
     if count <= MATRIX_CLASSES:
         return list(range(count))
@@ -111,7 +112,7 @@ def matrix_classes(confusion: Confusion) -> list[int]:
 
 
 def find_reliability(run: Run) -> Reliability | None:
-    """On test images, else on training labels; None without any truth."""
+    """Return the calibration on test images, otherwise on training images; None without true labels."""
     probabilities = run.kept.test_probabilities
     if probabilities is not None and run.test_labels is not None:
         return reliability(probabilities.max(1), probabilities.argmax(1) == run.test_labels)
@@ -121,6 +122,6 @@ def find_reliability(run: Run) -> Reliability | None:
 
 
 def reliability(certainty: np.ndarray, right: np.ndarray) -> Reliability:
-    """Answers in ten bins of certainty: what was said, how often it was right, and the mean distance of the two."""
+    """Compute confidence and accuracy in ten bins, and the expected calibration error."""
     said, hit, count = calibration_bins(certainty, right)
     return Reliability(said, hit, count, float((np.abs(said - hit) * count).sum() / count.sum()))

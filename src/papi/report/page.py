@@ -1,4 +1,4 @@
-"""The page: what the numbers, charts and pictures of a run look like, put into one file that needs nothing else."""
+"""Renders the numbers, charts and pictures of a run as a single self-contained HTML file."""
 
 import base64
 import hashlib
@@ -18,31 +18,31 @@ from papi.report.mistakes import find_reliability
 from papi.report.pictures import small_images
 from papi.report.run import Run
 
-# Names may hold control characters, which HTML does not allow, and surrogates, which no file can hold: a folder whose
-# name is no UTF-8 has them. The page shows that there is one.
+# Names may contain control characters, which HTML does not allow, and surrogates (if a folder name is not UTF-8), which
+# no file can contain. The page shows a replacement character.
 SCRIPTS = ("store", "estimate", "pictures", "one", "grid", "start")
 _FORBIDDEN = (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _SHOWN_AS = {code: "\ufffd" for code in _FORBIDDEN if chr(code) not in "\n\t"}
 
 
 _SECTIONS = (
-    ("look", "desk", "Worth a second look"),
-    ("result", "facts", "What came out"),
-    ("labels", "strip", "From sure to doubtful"),
-    ("standins", "standins", "Labels beside labels"),
-    ("learning", "learning", "How it learned"),
-    ("sure", "sharpening", "How sure it became"),
-    ("mistakes", "mistakes", "What it mixes up"),
-    ("groups", "grouping", "How images group"),
-    ("trust", "trust", "Can it be trusted?"),
+    ("look", "desk", "Images to review"),
+    ("result", "facts", "Results"),
+    ("labels", "strip", "Resolved labels"),
+    ("standins", "standins", "Labels that occur together"),
+    ("learning", "learning", "Learning curves"),
+    ("sure", "sharpening", "Confidence"),
+    ("mistakes", "mistakes", "Confused classes"),
+    ("groups", "grouping", "Embedding"),
+    ("trust", "trust", "Calibration"),
     ("choice", "choices", "Choosing an epoch"),
 )
-"""Sections in their order: where each is on the page, the value it shows, its name in the menu. What is not known is
-left out of both."""
+"""Sections in their order: the anchor, the value that is shown, and the title in the menu. Sections without a value are
+omitted."""
 
 
 def run_page(run: Run, folder: Path | None = None, served: bool = False) -> str:
-    """One run as a page: for a file in a folder, or for a server that has the pictures and takes decisions."""
+    """Render the page of one run, for a file in a folder or for a server that saves decisions."""
     headings, epochs = tables.epochs(run)
     reliability = find_reliability(run)
     outcomes, mistakes = standins.outcomes(run), showcase.mistakes(run)
@@ -65,7 +65,7 @@ def run_page(run: Run, folder: Path | None = None, served: bool = False) -> str:
         "run.html.j2",
         **values,
         menu=[*menu, ("run", "This run")],
-        title=f"{run.name}: what was learned from ambiguous labels",
+        title=f"{run.name}: PaPi report",
         run=run,
         meaning=tables.meaning(run),
         truth=tables.truth(run),
@@ -84,7 +84,7 @@ def run_page(run: Run, folder: Path | None = None, served: bool = False) -> str:
 
 
 def comparison_page(runs: Sequence[Run], folder: Path | None = None) -> str:
-    """Several runs on one page, for a file in a folder. A person can decide between the two that differ most."""
+    """Render the comparison of several runs. It lets a person decide between the two that differ most."""
     headings, rows = standings(runs)
     apart = differences(rows)
     most = next((each for each in apart if len(each.rows)), None)
@@ -106,7 +106,7 @@ def comparison_page(runs: Sequence[Run], folder: Path | None = None) -> str:
 
 
 def _render(template: str, **values: object) -> str:
-    """Fill in a template. The policy lets the page's own script run, and nothing be fetched from another machine."""
+    """Render a template. The policy allows only the page's own script and no requests to other machines."""
     script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = (
@@ -115,9 +115,9 @@ def _render(template: str, **values: object) -> str:
         .render(
             **values,
             version=__version__,
-            style=Markup(_part("style.css") + _part("desk/desk.css")),  # our own files alone are not escaped  # nosec B704
+            style=Markup(_part("style.css") + _part("desk/desk.css")),  # only our own files are not escaped  # nosec B704
             script=Markup(script),  # nosec B704
-            # Photos beside the page, or those of the server that has sent it.
+            # Photos next to the page, or from the server of the page.
             policy=(
                 "default-src 'none'; img-src data: 'self' file:; connect-src 'self'; style-src 'unsafe-inline'; "
                 f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -129,7 +129,7 @@ def _render(template: str, **values: object) -> str:
 
 @cache
 def _script() -> str:
-    """The script of the desk, in one piece and with no name of its own outside."""
+    """Return the script of the review section as one function without global names."""
     parts = "\n".join(_part(f"desk/{name}.js") for name in SCRIPTS)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 

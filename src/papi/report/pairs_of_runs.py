@@ -1,4 +1,4 @@
-"""Images on which two runs disagree, with what each says."""
+"""Images on which two runs disagree, with both labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from papi.report.pictures import picture
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one run says of an image."""
+    """The label that one run gives an image."""
 
     run: str
     label: str
@@ -21,18 +21,18 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Disputed:
-    """An image and two opinions on it."""
+    """An image and the labels of two runs."""
 
     index: int
     picture: str
     alt: str
     opinions: tuple[Opinion, Opinion]
-    truth: str  # empty where it is not known
+    truth: str  # the true label; empty if unknown
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """Two runs, how much they differ, who is right more often, and images of the surest disagreements."""
+    """Two runs, how often they disagree, which is right more often, and images of confident disagreements."""
 
     difference: Difference
     sentence: str
@@ -40,7 +40,7 @@ class Dispute:
 
 
 def pictured(differences: Sequence[Difference]) -> list[Dispute]:
-    """The most telling pairs in pictures."""
+    """Return the most different pairs with example images."""
     return [
         Dispute(each, _sentence(each), [_disputed(each, int(index)) for index in each.rows[:PICTURED_IMAGES]])
         for each in differences[:PICTURED_PAIRS]
@@ -49,7 +49,7 @@ def pictured(differences: Sequence[Difference]) -> list[Dispute]:
 
 
 def between(difference: Difference, page: Path | None) -> Desk:
-    """A desk where a person decides which of two runs is right."""
+    """Return a review section in which a person decides which of two runs is right."""
     a, b = difference.a, difference.b
     return desk_of_two((a.run, b.run), (a.name, b.name), difference.rows, page)
 
@@ -61,7 +61,7 @@ def _sentence(difference: Difference) -> str:
     told = f"They resolve {len(rows):,} of {difference.images:,} training images differently ({difference.share:.1%})."
     truth = a.run.labels
     if truth is None:
-        return f"{told} Which of the two is right is not known."
+        return f"{told} The true labels are not known."
     right = [int((each.run.resolved.label[rows] == truth[rows]).sum()) for each in (a, b) if each.run.resolved]
     neither = len(rows) - sum(right)
     return f"{told} Of these, {a.name} is right on {right[0]:,}, {b.name} on {right[1]:,}, and neither on {neither:,}."

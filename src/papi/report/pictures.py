@@ -1,4 +1,4 @@
-"""Pictures of training and test images: the photo on disk where there is one, else the sample of the network."""
+"""Pictures of training and test images: the photo on disk if there is one, otherwise the network's input."""
 
 import base64
 import io
@@ -16,15 +16,15 @@ from papi.data.own.folders import locate
 from papi.errors import UserError
 from papi.report.run import Run
 
-LARGEST = 160  # pixels: of a small picture on the page, whatever the size of the original
-THUMBNAIL = 320  # of a picture to decide on
-PHOTO = 1024  # of the photo that the server hands out
-LOSSLESS = 64  # up to this side a PNG is small; beyond it a photograph is not
+LARGEST = 160  # pixels: largest side of a small picture on the page
+THUMBNAIL = 320  # of a picture in the review section
+PHOTO = 1024  # of a photo from the server
+LOSSLESS = 64  # up to this side, pictures are stored as PNG, larger ones as JPEG
 QUALITY = 80  # of a JPEG
 
 
 def small_images(runs: Sequence[Run]) -> bool:
-    """Whether all that can be shown is so small that it is shown with its pixels as they are, not blurred."""
+    """Return whether all images are so small that they are shown without smoothing."""
     return not any(run.photo_folder is not None or _is_large(run.dataset) for run in runs)
 
 
@@ -33,7 +33,7 @@ def _is_large(dataset: Dataset | None) -> bool:
 
 
 def photo_file(run: Run, index: int) -> Path | None:
-    """The photo of a training image, never one outside the folder of the data."""
+    """Return the photo of a training image inside the data folder; None if there is none."""
     folder = run.photo_folder
     if folder is None:
         return None
@@ -42,13 +42,13 @@ def photo_file(run: Run, index: int) -> Path | None:
 
 
 def file_name(run: Run, index: int) -> str:
-    """The file of a training image; empty if it comes from none, or the data are gone."""
+    """Return the file name of a training image; empty if it has none or the data are missing."""
     names = None if run.dataset is None else run.dataset.file_names
     return "" if names is None else names[index]
 
 
 def links(run: Run, page: Path) -> str:
-    """What stands before the quoted name of a photo in an address relative to the folder of a page; empty if none."""
+    """Return the relative URL of the photo folder from the folder of a page; empty if there is none."""
     folder = run.photo_folder
     if folder is None:
         return ""
@@ -60,10 +60,10 @@ def links(run: Run, page: Path) -> str:
 
 
 def crop(run: Run) -> tuple[float, float]:
-    """The part from the middle of a photo that the network sees: width by height, and its share of what fits.
+    """Return the centre crop of a photo that the network sees: its aspect ratio, and its share of the largest crop.
 
-    `papi.data.images.decode` cuts photos to the proportions of the network's input, as large as they allow; a
-    pretrained encoder leaves a margin. Zeros if it is not known.
+    `papi.data.images.decode` crops photos to the aspect ratio of the network's input, as large as possible; a
+    pretrained encoder leaves a margin. Zeros if the crop is unknown.
     """
     if run.dataset is None or run.photo_folder is None:
         return 0.0, 0.0
@@ -76,32 +76,32 @@ def crop(run: Run) -> tuple[float, float]:
 
 
 def encoded(run: Run, index: int, side: int, test: bool = False) -> tuple[bytes, str] | None:
-    """A training or test image as the bytes of a PNG or JPEG with its media type; None if there is nothing to show."""
+    """Return a training or test image as PNG or JPEG bytes with its media type; None if there is no picture."""
     if not test and (file := photo_file(run, index)) is not None:
         try:
             return _as_file(preview(file, side))
-        except ImageError:  # it has gone, or was spoilt, since the run: the network's view of it is still there
+        except ImageError:  # the photo is missing or damaged: show the network's input instead
             pass
     try:
         image = None if run.dataset is None else run.dataset.image(index, test)
-    except UserError:  # a photo that was decoded only now
+    except UserError:  # photos are decoded on access
         image = None
     return None if image is None else _as_file(_picture(image, side))
 
 
 def picture(run: Run, index: int, test: bool = False, side: int = LARGEST) -> str:
-    """The same as a data URI; empty if there is nothing to show."""
+    """Return the picture as a data URI; empty if there is none."""
     found = encoded(run, index, side, test)
     return "" if found is None else data_uri(*found)
 
 
 def data_uri(content: bytes, kind: str) -> str:
-    """The bytes of a picture as an address."""
+    """Return the bytes of a picture as a data URI."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _picture(image: np.ndarray, side: int) -> Image.Image:
-    """One image `(C, H, W) uint8`, C 1 or 3."""
+    """Convert one image `(C, H, W) uint8` with C 1 or 3."""
     found = Image.fromarray(image[0] if image.shape[0] == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))
     found.thumbnail((side, side))
     return found

@@ -1,4 +1,4 @@
-"""Charts as inline SVG. Colours are names that the page's style sheet fills in, so they follow light and dark."""
+"""Draws charts as inline SVG. The style sheet of the page sets the colours, so they follow light and dark mode."""
 
 import io
 import re
@@ -18,18 +18,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 if TYPE_CHECKING:
-    from matplotlib.typing import RcKeyType  # newer than the oldest matplotlib that will do
+    from matplotlib.typing import RcKeyType  # not in the oldest supported matplotlib
 
-WIDTH, HEIGHT = 350, 225  # in CSS pixels: about what a column and a phone have, so that text keeps its size
-WIDE = 430  # for charts that need room
+WIDTH, HEIGHT = 350, 225  # in CSS pixels: about the width of a column or a phone, so that text keeps its size
+WIDE = 430  # for charts that need more space
 COLOURS = 10
 DASHES = ("-", "--", ":", "-.")
-# matplotlib wants real colours. These stand for names and are replaced in the SVG text.
+# matplotlib needs real colours. These placeholders are replaced by CSS variables in the SVG.
 INK, MUTED, GRID, CARD = "#010101", "#020202", "#030303", "#040404"
 NAMED = {INK: "currentColor", MUTED: "var(--muted)", GRID: "var(--line)", CARD: "var(--card)"}
 NAMED |= {f"#0a0a{number:02x}": f"var(--c{number})" for number in range(COLOURS)}
 STYLE: "dict[RcKeyType, str | float | bool]" = {
-    "svg.fonttype": "none",  # text stays text: it can be read aloud, found and set in the page's font
+    "svg.fonttype": "none",  # keeps text as text, for screen readers, search and the font of the page
     "svg.hashsalt": "papi",
     "text.parse_math": False,  # a class may be called "$x$"
     "font.size": 11,
@@ -60,7 +60,7 @@ STYLE: "dict[RcKeyType, str | float | bool]" = {
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture with its heading, what it shows in words for those who cannot see it, and what it means."""
+    """A chart with its heading, alternative text and caption."""
 
     title: str
     svg: Markup
@@ -80,12 +80,12 @@ class Line:
 
 
 def colour(number: int) -> str:
-    """The stand-in for a colour of the style sheet; numbers beyond the last begin again."""
+    """Return the placeholder of a colour of the style sheet; colours repeat after the last one."""
     return f"#0a0a{number % COLOURS:02x}"
 
 
 def shortened(name: str, length: int = 16) -> str:
-    """A name that fits beside an axis."""
+    """Shorten a name to fit next to an axis."""
     plain = "".join(" " if character < " " else character for character in name)
     return plain if len(plain) <= length else plain[: length - 1] + "…"
 
@@ -100,11 +100,11 @@ def _axes(width: int = WIDTH, height: int = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def lines(key: str, curves: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True) -> Markup:
-    """Curves over epochs or any other number."""
+    """Draw curves over epochs or any other number."""
     with _style():
         figure, axes = _axes()
         for number, curve in enumerate(curves):
-            # A few curves differ by dashes as well, for those who see no colours.
+            # Curves also differ by dashes, for people who cannot distinguish the colours.
             dashes = DASHES[(number if len(curves) <= COLOURS else number // COLOURS) % len(DASHES)]
             shade, label = colour(curve.colour), shortened(curve.label, 30)
             if curve.spread is None:
@@ -115,7 +115,7 @@ def lines(key: str, curves: Sequence[Line], *, x: str, y: str, percent: bool = F
                     curve.x, curve.y, curve.spread, label=label, marker="o", capsize=3, color=shade, linestyle=dashes
                 )
         _label(axes, x, y, percent, whole)
-        if not whole:  # a few chosen values: these are the ones to read off
+        if not whole:  # only a few values: label them all
             values = sorted({value for curve in curves for value in curve.x})
             axes.set_xticks(values, [f"{value:g}" for value in values])
         if len(curves) > 1:
@@ -124,7 +124,7 @@ def lines(key: str, curves: Sequence[Line], *, x: str, y: str, percent: bool = F
 
 
 def points(key: str, places: Sequence[Line], *, x: str, y: str) -> Markup:
-    """Named places in a plane: one mark for each, the same colour for the same number."""
+    """Draw a scatter plot of named points."""
     with _style():
         figure, axes = _axes()
         named: set[str] = set()
@@ -141,26 +141,26 @@ def points(key: str, places: Sequence[Line], *, x: str, y: str) -> Markup:
 
 
 def bars(key: str, edges: np.ndarray, before: np.ndarray, after: np.ndarray, names: tuple[str, str], x: str) -> Markup:
-    """Two distributions over the same bins, as shares."""
+    """Draw two histograms over the same bins, as percentages."""
     with _style():
         figure, axes = _axes()
         width = np.diff(edges)
         axes.bar(edges[:-1], before, width, align="edge", color=GRID, edgecolor=CARD, label=names[0])
         axes.bar(edges[:-1] + width * 0.2, after, width * 0.6, align="edge", color=colour(0), label=names[1])
-        _label(axes, x, "share of images", percent=True, whole=False)
+        _label(axes, x, "percentage of images", percent=True, whole=False)
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         _legend(axes)
         return _svg(figure, key)
 
 
 def reliability(key: str, said: np.ndarray, right: np.ndarray, count: np.ndarray) -> Markup:
-    """How often answers of each certainty were right; the size of a mark is the number of answers."""
+    """Draw accuracy against confidence; the size of a mark is the number of predictions."""
     with _style():
         figure, axes = _axes(WIDE, 330)
-        axes.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=1.2, label="as often right as it says")
+        axes.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=1.2, label="perfectly calibrated")
         axes.plot(said, right, color=colour(0), label="this model")
         axes.scatter(said, right, 16 + 180 * count / count.max(), color=colour(0), edgecolors=CARD, zorder=3)
-        _label(axes, "how sure the model says it is", "how often it is right", percent=True, whole=False)
+        _label(axes, "confidence", "accuracy", percent=True, whole=False)
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_xlim(-0.03, 1.05)
         axes.set_ylim(-0.03, 1.05)
@@ -171,14 +171,14 @@ def reliability(key: str, said: np.ndarray, right: np.ndarray, count: np.ndarray
 def matrix(
     key: str, shares: np.ndarray, names: Sequence[str], *, rows: str, columns: str, groups: Sequence[str] = ()
 ) -> Markup:
-    """A square table of shares as shades; numbers where there is room for them, and lines between groups of names."""
+    """Draw a square matrix of fractions as shades, with numbers if they fit and lines between groups."""
     count = len(names)
     with _style(grid=False):
         figure, axes = _axes(WIDE, 430)
         largest = max(float(shares[~np.eye(count, dtype=bool)].max(initial=0)), 1e-9)
         for row, column in np.ndindex(shares.shape):
             share, same = float(shares[row, column]), row == column
-            # The diagonal is what went well: it would drown the rest in the same scale.
+            # The diagonal would dominate the colour scale, so it is grey.
             strength = 0.0 if same else share / largest
             axes.add_patch(
                 mpl.patches.Rectangle(
@@ -205,7 +205,7 @@ def matrix(
 def plane(
     key: str, places: np.ndarray, groups: np.ndarray, names: Sequence[str], stars: np.ndarray, star_groups: np.ndarray
 ) -> Markup:
-    """Places `(S, 2)` coloured by group (−1 is grey), with stars and the name of each group at its star."""
+    """Draw points `(S, 2)` coloured by group (−1 is grey), with stars and the name of each group."""
     with _style(grid=False):
         figure, axes = _axes(WIDE, 400)
         for group in range(-1, len(names)):
@@ -237,15 +237,15 @@ def _label(axes: Axes, x: str, y: str, percent: bool, whole: bool) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    """Above the drawing, where it hides nothing."""
+    """Add a legend above the chart, where it hides nothing."""
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=2, fontsize=11)
 
 
 def _svg(figure: Figure, key: str) -> Markup:
-    """The figure as an element for a page: no header, no fixed size, ids of its own, colours by name."""
+    """Return the figure as an inline SVG element without fixed size, with unique ids and CSS colours."""
     stream = io.StringIO()
     with warnings.catch_warnings():
-        # The browser has fonts for scripts and emoji that matplotlib's lacks; it only measures with its own.
+        # The browser has fonts for all scripts and emoji; matplotlib's font is only used to measure text.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         warnings.filterwarnings("ignore", message=".*Matplotlib currently does not support.*")
         write: Callable[..., None] = FigureCanvasSVG(figure).print_svg  # without the second layout of `savefig`
@@ -254,13 +254,13 @@ def _svg(figure: Figure, key: str) -> Markup:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r"<svg [^>]*viewBox=", f'<svg class="plot-{key}" aria-hidden="true" focusable="false" viewBox=', text)
-    # Only inside tags: a class may be called "#010101".
+    # Replace only inside tags: a class may be called "#010101".
     text = re.sub(r"<[^>]+>", lambda tag: _own_names(tag[0], key), text)
     return Markup(re.sub(r"\n\s*", "\n", text))  # drawn by matplotlib, which escapes names  # nosec B704
 
 
 def _own_names(tag: str, key: str) -> str:
-    """A tag with ids that no other chart of the page has, colours by name, and the font left to the page."""
+    """Return a tag with ids that are unique on the page, CSS colours, and the font of the page."""
     tag = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{key}-", tag)
     tag = re.sub(r" font-family: [^;\"]*;", "", tag)
     for sentinel, name in NAMED.items():

@@ -1,4 +1,4 @@
-"""A run as the report sees it: everything that could be read in its folder, and a sentence on whatever could not."""
+"""The contents of a run folder for the report, with messages about parts that could not be read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,23 +13,23 @@ from papi.data.own.folders import locate
 from papi.report.fitting import Kept
 from papi.report.measures import Measure, last
 from papi.runs.identity import identity_hash
-from papi.runs.labels import Resolved, candidate_shares, resolve
+from papi.runs.labels import Resolved, resolve
 from papi.runs.schema import EpochRow, Record, Summary
 
 
 @dataclass
 class Run:
-    """What is known of a run. Missing parts are None or empty, and `problems` says why."""
+    """The contents of a run. Missing parts are None or empty, and `problems` explains why."""
 
     path: Path
     record: Record | None = None
-    config: RunConfig | None = None  # also None if the settings are of another version of PaPi
+    config: RunConfig | None = None  # also None if the settings are from another version of PaPi
     rows: tuple[EpochRow, ...] = ()
     finished: bool = False
     summary: Summary | None = None
     candidates: np.ndarray | None = None  # (N, K) bool
     kept: Kept = field(default_factory=Kept)
-    dataset: Dataset | None = None  # what the run was trained on; None if the data are gone
+    dataset: Dataset | None = None  # what the run was trained on; None if the data are missing
     class_names: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def data(self) -> str:
-        """The data as the settings name them: a known dataset or a path. Empty if not known."""
+        """The data in the settings: a known dataset or a path; empty if unknown."""
         return self._setting("data")
 
     @property
@@ -61,21 +61,21 @@ class Run:
 
     @property
     def epochs(self) -> int | None:
-        """The number of epochs that the run was to have."""
+        """The planned number of epochs."""
         if self.config is not None:
             return self.config.epochs
         return None if self.summary is None else self.summary.epochs
 
     @property
     def select(self) -> Select:
-        """The rule by which the run picked the epoch whose model it keeps."""
+        """The criterion by which the run selects the epoch to keep."""
         if self.config is not None:
             return self.config.select
         return "last" if self.summary is None else self.summary.select
 
     @property
     def labels(self) -> np.ndarray | None:
-        """True labels of the training images, if they are known."""
+        """True labels of the training images, if known."""
         return None if self.dataset is None else self.dataset.labels
 
     @property
@@ -84,28 +84,21 @@ class Run:
         return None if self.dataset is None else self.dataset.test_labels
 
     @cached_property
-    def shares(self) -> np.ndarray | None:
-        """Final confidence within each candidate set, `(N, K)`."""
-        if self.candidates is None or self.kept.confidence is None:
-            return None
-        return candidate_shares(self.candidates, self.kept.confidence)
-
-    @cached_property
     def resolved(self) -> Resolved | None:
-        """What became of the candidates of each training image."""
+        """The resolved label of each training image."""
         if self.candidates is None or self.kept.confidence is None:
             return None
         return resolve(self.candidates, self.kept.confidence, self.kept.second_opinion)
 
     @cached_property
     def photo_folder(self) -> Path | None:
-        """The folder that the names of the training images are relative to; None if no photos lie there."""
+        """The folder that the file names of the training images are relative to; None if it has no photos."""
         names = None if self.dataset is None else self.dataset.file_names
         if names is None or self.config is None:
             return None
         data = Path(self.config.data)
         folder = data if data.is_dir() else data.parent
-        # Names alone are not enough: a table may name files that were never sent along.
+        # Check that files exist: a table may name files that are not there.
         return folder if any(isinstance(locate(folder, name), Path) for name in names[:3]) else None
 
     def last(self, measure: Measure) -> float | None:
@@ -118,22 +111,22 @@ class Run:
 
     @property
     def levels(self) -> Levels:
-        """The group of each class at each level of a tree of classes, from the top down; none without a tree."""
+        """The group of each class at each level of the class hierarchy, from the top down; empty without one."""
         levels = () if self.dataset is None else self.dataset.levels
         return levels if all(len(level) == len(self.class_names) for level in levels) else ()
 
     def group(self, k: int) -> str:
-        """Return what stands above a class in a tree, or its own name if nothing does; empty without a tree."""
+        """Return the ancestors of a class in the hierarchy, or its own name if it has none; empty without one."""
         above = [level[k] for level in self.levels if level[k] != self.class_name(k)]
         return " › ".join(above) or (self.class_name(k) if self.levels else "")
 
     def by_group(self, classes: Iterable[int]) -> list[int]:
-        """Return classes with those of a group together, in the order of the tree; as they are without one."""
+        """Return classes grouped in the order of the hierarchy; unchanged without one."""
         places = [{name: k for k, name in reversed(list(enumerate(level)))} for level in self.levels]
         return sorted(classes, key=lambda k: [at[level[k]] for at, level in zip(places, self.levels, strict=True)])
 
     def _setting(self, name: str) -> str:
-        """A setting that is a text. Settings of another version of PaPi are no `config`, but have names, too."""
+        """Return a string setting. This also works for settings from another version of PaPi."""
         values = {} if self.record is None else self.record.config or self.record.identity
         found = values.get(name)
         return found if isinstance(found, str) else ""

@@ -1,7 +1,7 @@
-"""A server for one person at one desk: it hands out the page and the pictures of one run, and takes decisions.
+"""A local server for one user: it serves the page and the pictures of one run, and saves decisions.
 
-It listens on this machine only. Every address begins with a random token, so other programs and web pages that know
-the port get nothing. Pictures are asked for by number: no path ever comes from outside.
+It listens only on this machine. Every URL begins with a random token, so other programs and web pages that know the
+port get no data. Pictures are requested by number, so no path comes from outside.
 """
 
 import json
@@ -22,13 +22,13 @@ from papi.report.pictures import PHOTO, THUMBNAIL, encoded
 from papi.report.run import Run
 
 HOST = "127.0.0.1"
-LARGEST_BODY = 4_000_000  # bytes: as many decisions as anybody makes while a server is gone
+LARGEST_BODY = 4_000_000  # bytes: more than all decisions that can wait while the server is down
 KEPT_PICTURES = 300
 Reply = tuple[HTTPStatus, str, bytes]
 
 
 class RefusedError(Exception):
-    """A request that is not answered; the reason is for the log of the browser."""
+    """A refused request; the reason is for the log of the browser."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -36,9 +36,9 @@ class RefusedError(Exception):
 
 
 class Server(ThreadingHTTPServer):
-    """The server of one run. `address` is what a person opens."""
+    """The server of one run. `address` is the URL to open."""
 
-    daemon_threads = True  # a tab that never hangs up does not keep the process
+    daemon_threads = True  # open connections do not keep the process alive
 
     def __init__(self, run: Run, ledger: Ledger, port: int = 0) -> None:
         self.run, self.ledger = run, ledger
@@ -49,16 +49,16 @@ class Server(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What a browser of this machine calls the server."""
+        """Host names of the server on this machine."""
         return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
     @property
     def address(self) -> str:
-        """The address with its token."""
+        """The URL with its token."""
         return f"http://{self.hosts[0]}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up in the middle of an answer is no error."""
+        """Ignore browsers that close the connection during a response."""
 
     def _picture(self, index: int, side: int) -> tuple[bytes, str] | None:
         return encoded(self.run, index, side)
@@ -68,21 +68,21 @@ class Handler(BaseHTTPRequestHandler):
     """One request."""
 
     server: Server
-    protocol_version = "HTTP/1.0"  # one request a connection: a tab notices at once that its server has gone
+    protocol_version = "HTTP/1.0"  # one request per connection: a tab notices immediately if the server stops
     server_version = "papi"
     sys_version = ""
-    timeout = 30  # seconds that a connection may be silent
+    timeout = 30  # seconds without data on a connection
 
     def do_GET(self) -> None:
-        """The page and its pictures."""
+        """Serve the page and its pictures."""
         self._answer(self._get)
 
     def do_POST(self) -> None:
-        """Decisions."""
+        """Save decisions."""
         self._answer(self._post)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the terminal is for the person."""
+        """Log nothing, to keep the terminal readable."""
 
     def _answer(self, make: Callable[[str], Reply]) -> None:
         try:
@@ -103,19 +103,19 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _asked(self) -> str:
-        """What is asked for, behind the token. Whoever asks must be a page of this server, or a person.
+        """Return the path behind the token. Reject requests that do not come from this server's page or the user.
 
-        The name of the host is checked because a stranger's name may be made to lead to this machine.
+        The host name is checked because a foreign host name can be made to resolve to this machine.
         """
         if self.headers.get("Host") not in self.server.hosts:
-            raise RefusedError(HTTPStatus.FORBIDDEN, "this server answers to its own address only")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "this server only accepts requests to its own address")
         origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site", "none")
         own = origin is None or origin in [f"http://{host}" for host in self.server.hosts]
         if not own or site not in ("none", "same-origin"):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "this server answers to its own page only")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "this server only accepts requests from its own page")
         token, _, rest = self.path.removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "the address has changed: open the one that `papi report` shows")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "the address has changed: open the one that `papi report` prints")
         return rest
 
     def _get(self, asked: str) -> Reply:
@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
         count = 0 if self.server.run.candidates is None else len(self.server.run.candidates)
         plain = number.isascii() and number.isdecimal() and len(number) < 10
         if side is None or not plain or int(number) >= count:
-            raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise RefusedError(HTTPStatus.NOT_FOUND, "not found")
         found = self.server.pictures(int(number), side)
         if found is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "this image has no picture")
@@ -134,26 +134,26 @@ class Handler(BaseHTTPRequestHandler):
 
     def _post(self, asked: str) -> Reply:
         if asked != "decisions" or self.headers.get_content_type() != "application/json":
-            raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise RefusedError(HTTPStatus.NOT_FOUND, "not found")
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > LARGEST_BODY:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is too much at once")
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
         body = self.rfile.read(int(length))
         try:
             answer = self.server.ledger.exchange(parse_json(body.decode()))
-        except ValueError as error:  # a UserError is a ValueError, and says what cannot be written
+        except ValueError as error:  # a UserError is a ValueError and means that the file cannot be written
             status = HTTPStatus.INSUFFICIENT_STORAGE if isinstance(error, UserError) else HTTPStatus.BAD_REQUEST
             raise RefusedError(status, str(error)) from error
         return HTTPStatus.OK, "application/json", json.dumps(answer).encode()
 
 
 def usual_port(run: Run) -> int:
-    """The same for the same run, so that a browser finds what it kept when a server that was gone is started again."""
+    """Return a fixed port per run, so that a browser finds its unsaved decisions after a restart of the server."""
     return 20_000 + int(run.identity[:8], 16) % 20_000
 
 
 def start(run: Run, file: Path, port: int | None = None) -> Server:
-    """A server that writes decisions into a file. It serves once `serve_forever` is called."""
+    """Create a server that writes decisions into a file. It starts with `serve_forever`."""
     ledger = Ledger(file, run)
     try:
         return Server(run, ledger, usual_port(run) if port is None else port)
@@ -164,7 +164,7 @@ def start(run: Run, file: Path, port: int | None = None) -> Server:
 
 
 def serve(server: Server) -> None:
-    """Until the process is told to end. Decisions are on disk as soon as they are answered."""
+    """Serve until the process is interrupted. Decisions are on disk before they are confirmed."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
     thread.start()
     try:

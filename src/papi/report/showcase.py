@@ -1,4 +1,4 @@
-"""Images with what the model made of them: the strip from sure to doubtful, and the mix-ups."""
+"""Example images: resolved labels from confident to doubtful, and confused classes."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from papi.report.run import Run
 from papi.report.tables import percent
 
 STRIP = 15
-BARS = 4  # candidates with a bar of their own
+BARS = 4  # candidates with a bar
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class Card:
-    """A training image with its candidates, likeliest first."""
+    """A training image with its candidates, the most likely first."""
 
     index: int
-    name: str  # of its file, else its number
-    picture: str  # a data URI; empty where there is none
+    name: str  # of its file, otherwise its number
+    picture: str  # a data URI; empty if there is none
     alt: str
     bars: list[Bar]
     more: int  # candidates without a bar
-    verdict: str  # "right", "wrong" or "" where the truth is not known
+    verdict: str  # "right", "wrong", or "" if the true label is unknown
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class MixUp:
-    """A pair of classes with images that show why they are mixed up."""
+    """A pair of confused classes with example images."""
 
     a: str
     b: str
@@ -59,7 +59,7 @@ class MixUp:
 
 @dataclass(frozen=True)
 class Mistakes:
-    """The section on mistakes, or on hesitation."""
+    """The section on confused classes, or on second choices."""
 
     heading: str
     intro: str
@@ -68,7 +68,7 @@ class Mistakes:
 
 
 def strip(run: Run) -> list[Card]:
-    """Ambiguous training images from the surest label to the least sure, closer together where doubt is."""
+    """Return ambiguous training images from the most to the least confident label, with more doubtful ones."""
     if run.resolved is None or run.candidates is None:
         return []
     order = np.argsort(-run.resolved.confidence, kind="stable")
@@ -86,28 +86,28 @@ def _card(run: Run, index: int) -> Card:
     shown += [bar for bar in bars[BARS:] if bar.is_true]
     verdict = "" if true is None else "right" if classes[0] == true else "wrong"
     name = file_name(run, index).rpartition("/")[2] or f"image {index}"
-    alt = f"Training image {index}, taken for {run.class_name(classes[0])}"
+    alt = f"Training image {index}, resolved to {run.class_name(classes[0])}"
     return Card(index, name, picture(run, index), alt, shown, len(bars) - len(shown), verdict)
 
 
 _WORDS = {
     "test": (
-        "What it mixes up",
-        "Of the test images of each class (rows), the share that was taken for another (columns), in percent.",
+        "Confused classes",
+        "Percentage of the test images of each class (rows) that were predicted as each class (columns).",
         "true class",
-        "taken for",
+        "predicted class",
     ),
     "training": (
-        "What it mixes up",
-        "There are no test images with true labels. Of the training images of each class (rows), this is the share "
-        "that was resolved to another (columns), in percent.",
+        "Confused classes",
+        "There are no test images with true labels. This is the percentage of the training images of each class (rows) "
+        "that were resolved to each class (columns).",
         "true class",
         "resolved to",
     ),
     "hesitation": (
-        "What it hesitates between",
-        "True labels are not known, so mistakes cannot be counted. Shown is doubt: of the images resolved to a label "
-        "(rows), how much confidence remains with the second choice (columns), in percent.",
+        "Close decisions",
+        "True labels are unknown, so mistakes cannot be counted. This is the mean confidence in the second choice "
+        "(columns) for images resolved to each label (rows), in percent.",
         "resolved to",
         "second choice",
     ),
@@ -115,7 +115,7 @@ _WORDS = {
 
 
 def mistakes(run: Run) -> Mistakes | None:
-    """The matrix of mix-ups and the images of the most frequent ones."""
+    """Return the confusion matrix and example images of the most frequent confusions."""
     confusion = find_confusion(run)
     if confusion is None:
         return None
@@ -123,20 +123,20 @@ def mistakes(run: Run) -> Mistakes | None:
     shown = run.by_group(matrix_classes(confusion))
     names, groups = [run.class_name(k) for k in shown], [run.group(k) for k in shown]
     if run.levels:
-        intro += f" Lines separate the groups of the tree: {', '.join(dict.fromkeys(groups))}."
+        intro += f" Lines separate the groups of the hierarchy: {', '.join(dict.fromkeys(groups))}."
     if len(shown) < len(run.class_names):
-        intro += f" Only the {len(shown)} classes that are mixed up most are drawn."
+        intro += f" Only the {len(shown)} most confused classes are shown."
     found = pairs(confusion)
     shares = confusion.shares[np.ix_(shown, shown)]
     svg = plots.matrix("matrix", shares, names, rows=rows, columns=columns, groups=groups)
-    told = "; ".join(_pair_sentence(run, confusion, pair) for pair in found[:3]) or "No two classes are mixed up."
-    chart = Chart("Class against class", svg, f"Matrix of {len(shown)} classes. Most frequent: {told}", "")
+    told = "; ".join(_pair_sentence(run, confusion, pair) for pair in found[:3]) or "No two classes are confused."
+    chart = Chart("Confusion matrix", svg, f"Matrix of {len(shown)} classes. Most frequent: {told}", "")
     return Mistakes(heading, intro, chart, [_mix_up(run, confusion, pair) for pair in found])
 
 
 def _pair_sentence(run: Run, confusion: Confusion, pair: Pair) -> str:
     a, b = run.class_name(pair.a), run.class_name(pair.b)
-    verb = {"test": "taken for", "training": "resolved to", "hesitation": "torn towards"}[confusion.kind]
+    verb = {"test": "predicted as", "training": "resolved to", "hesitation": "close to"}[confusion.kind]
     return f"{percent(pair.a_for_b)} of “{a}” {verb} “{b}”, {percent(pair.b_for_a)} the other way round"
 
 
@@ -151,5 +151,5 @@ def _mix_up(run: Run, confusion: Confusion, pair: Pair) -> MixUp:
         if confusion.kind == "hesitation":
             images.append(Seen(uri, f"{what} {index}: {first} or {other}", first))
         else:
-            images.append(Seen(uri, f"{what} {index}: {first}, taken for {other}", f"is {first}"))
+            images.append(Seen(uri, f"{what} {index}: {first}, confused with {other}", f"is {first}"))
     return MixUp(run.class_name(pair.a), run.class_name(pair.b), _pair_sentence(run, confusion, pair), images)

@@ -1,4 +1,4 @@
-"""The numbers and sentences of a run's page, in words for people who know their images and not our formulas."""
+"""The numbers and sentences on the page of a run."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -13,22 +13,22 @@ from papi.report.run import Run
 from papi.runs.schema import EpochRow, Summary
 from papi.training.metrics import level_accuracies
 
-SURE = 0.9  # confidence from which the page calls a label sure
-EPOCH_ROWS = 40  # of the table of epochs; longer runs show every so many
+SURE = 0.9  # minimum confidence of a confident label
+EPOCH_ROWS = 40  # in the table of epochs; longer runs are subsampled
 
 _COLUMNS: dict[str, Measure] = {
     "test accuracy": lambda row: row.test_accuracy,
-    "by prototypes": lambda row: row.prototype_accuracy,
+    "prototype accuracy": lambda row: row.prototype_accuracy,
     "labels resolved": lambda row: row.disambiguation_accuracy,
     "mean confidence": lambda row: row.mean_confidence,
     "calibration error": lambda row: row.calibration_error,
 }
-_REPORTED = " (what this page reports)"
+_REPORTED = " (used on this page)"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A number with its name, and what it is about."""
+    """A number with its name and an explanation."""
 
     label: str
     value: str
@@ -37,7 +37,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Choice:
-    """What one way of choosing an epoch would have chosen."""
+    """The epoch that one criterion would select."""
 
     rule: str
     epoch: int
@@ -46,12 +46,12 @@ class Choice:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share in percent, or "unknown"."""
+    """Format a fraction in percent; "unknown" if there is none."""
     return "unknown" if value is None or not np.isfinite(value) else f"{100 * value:.{digits}f}%"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Format a duration in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -59,35 +59,35 @@ def duration(seconds: float) -> str:
 
 
 def accuracy_of(run: Run) -> float | None:
-    """The share of test images that are recognised."""
+    """Return the test accuracy."""
     return _result(run, lambda it: it.test_accuracy)
 
 
 def prototype_accuracy_of(run: Run) -> float | None:
-    """The share of test images that the prototypes alone recognise."""
+    """Return the test accuracy of the prototypes."""
     return _result(run, lambda it: it.prototype_accuracy)
 
 
 def seconds_of(run: Run) -> float | None:
-    """How long training took, or has taken so far."""
+    """Return the training time so far in seconds."""
     return _result(run, lambda it: it.seconds)
 
 
 def _result(run: Run, number: Callable[[EpochRow | Summary], float | None]) -> float | None:
-    """A number of the finished run, else of its last epoch."""
+    """Return a number of the finished run, otherwise of its last epoch."""
     value = None if run.summary is None else number(run.summary)
     return value if finite(value) else run.last(number)
 
 
 def resolved_share(run: Run) -> float | None:
-    """Of the training images with several candidates, the share whose label was resolved to the true one."""
+    """Return the fraction of ambiguous training images that are resolved to their true label."""
     if run.summary is not None and run.summary.ambiguous_images and run.summary.ambiguous_resolved is not None:
         return run.summary.ambiguous_resolved / run.summary.ambiguous_images
     return run.last(lambda row: row.disambiguation_accuracy)
 
 
 def mean_candidates(run: Run) -> float | None:
-    """The mean size of the candidate sets."""
+    """Return the mean size of the candidate sets."""
     if run.candidates is not None:
         return float(run.candidates.sum(1).mean())
     value = None if run.record is None else run.record.candidates.get("mean_candidates")
@@ -95,85 +95,91 @@ def mean_candidates(run: Run) -> float | None:
 
 
 def images(run: Run) -> int | None:
-    """The number of training images."""
+    """Return the number of training images."""
     if run.candidates is not None:
         return len(run.candidates)
     return None if run.summary is None else run.summary.training_images
 
 
 def sure_share(run: Run) -> float | None:
-    """How many labels the model is sure of: known without any true label."""
+    """Return the fraction of confident labels, which needs no true labels."""
     return None if run.resolved is None else float((run.resolved.confidence >= SURE).mean())
 
 
 def level_facts(run: Run) -> list[Fact]:
-    """How often new images are put into the right group, for each level of a tree of classes."""
+    """Return the test accuracy at each level of the class hierarchy."""
     probabilities, labels = run.kept.test_probabilities, run.test_labels
     if run.dataset is None or probabilities is None or labels is None or len(labels) != len(probabilities):
         return []
     levels = run.dataset.levels
     shares = level_accuracies(probabilities.argmax(1), labels, levels)
     return [
-        Fact(f"Accuracy at level {number}", percent(share), f"in the right one of {len(set(level)):,} groups")
+        Fact(
+            f"Accuracy at level {number}",
+            percent(share),
+            f"of test images are in the right group of {len(set(level)):,}",
+        )
         for number, (level, share) in enumerate(zip(levels, shares, strict=True), 1)
     ]
 
 
 def headline(run: Run) -> list[Fact]:
-    """What one wants to know first; numbers that cannot be known are left out."""
+    """Return the most important numbers that are known."""
     facts = []
     if (accuracy := accuracy_of(run)) is not None:
-        facts.append(Fact("Test accuracy", percent(accuracy), "of new images are recognised"))
+        facts.append(Fact("Test accuracy", percent(accuracy), "of test images are classified correctly"))
     facts += level_facts(run)
     if (share := resolved_share(run)) is not None:
         facts.append(Fact("Labels resolved", percent(share), "of ambiguous training images got their true label"))
     if (sure := sure_share(run)) is not None:
-        facts.append(Fact("Sure labels", percent(sure), f"of training images at {SURE:.0%} confidence or more"))
+        facts.append(
+            Fact("Confident labels", percent(sure), f"of training images have a confidence of {SURE:.0%} or more")
+        )
     if (size := mean_candidates(run)) is not None:
-        of = f"of {len(run.class_names)} classes, on average" if run.class_names else "on average"
-        facts.append(Fact("Possible labels", f"{size:.1f}", f"for an image, {of}"))
+        of = f", out of {len(run.class_names)} classes" if run.class_names else ""
+        facts.append(Fact("Candidate labels", f"{size:.1f}", f"per image on average{of}"))
     if (seconds := seconds_of(run)) is not None:
-        facts.append(Fact("Training time", duration(seconds), f"{len(run.rows)} passes over the images"))
+        facts.append(Fact("Training time", duration(seconds), f"for {len(run.rows)} epochs"))
     return facts
 
 
 def meaning(run: Run) -> str:
-    """The headline in sentences."""
+    """Summarise the run in sentences."""
     count, size = images(run), mean_candidates(run)
     told = []
     if count is not None and size is not None:
         told.append(
-            f"The method {run.method} was given {count:,} images of {run.data_name}, each with {size:.1f} possible "
-            "labels on average, and was never told which one is right."
+            f"The method {run.method} was trained on {count:,} images of {run.data_name} with {size:.1f} candidate "
+            "labels per image on average, without true labels."
         )
     share, accuracy, sure = resolved_share(run), accuracy_of(run), sure_share(run)
     if share is not None:
-        told.append(f"It settled on the true label for {percent(share)} of the ambiguous ones.")
+        told.append(f"It found the true label of {percent(share)} of the ambiguous images.")
     if accuracy is not None:
-        told.append(f"Of images it had never seen, it recognises {percent(accuracy)}.")
+        told.append(f"Its accuracy on test images is {percent(accuracy)}.")
     if share is None and sure is not None:
-        told.append(f"It is sure of its choice for {percent(sure)} of them.")
-    return " ".join(told) or "There is not much in this folder yet; what there is stands below."
+        told.append(f"It is confident in its label for {percent(sure)} of them.")
+    return " ".join(told) or "This run has few results yet; they are shown below."
 
 
 def truth(run: Run) -> str:
-    """What cannot be known without true labels; empty if all can."""
+    """Explain what is unknown without true labels; empty if everything is known."""
     trained = run.labels is not None or resolved_share(run) is not None
     tested = run.test_labels is not None or accuracy_of(run) is not None
     if not trained and not tested:
         return (
-            "No true labels are known for these images, so nobody can say how often the model is right. "
-            "This page shows what can be known without them: what it chose, how sure it is, and where it hesitates."
+            "There are no true labels for these images, so accuracy is unknown. This page shows the results that need "
+            "no true labels: the resolved labels, their confidence, and close decisions."
         )
     if not trained:
-        return "The true labels of the training images are not known: how many were resolved rightly cannot be said."
+        return "The true labels of the training images are unknown, so the accuracy of the resolved labels is unknown."
     if not tested:
-        return "There are no test images with true labels: how well new images are recognised cannot be said."
+        return "There are no test images with true labels, so the accuracy on new images is unknown."
     return ""
 
 
 def epochs(run: Run) -> tuple[list[str], list[list[str]]]:
-    """The course of the run as a table: headings and rows."""
+    """Return the headings and rows of the table of epochs."""
     columns = {title: measure for title, measure in _COLUMNS.items() if run.last(measure) is not None}
     every = -(-len(run.rows) // EPOCH_ROWS) if run.rows else 1
     shown = [row for n, row in enumerate(run.rows) if n % every == 0 or n == len(run.rows) - 1]
@@ -194,27 +200,27 @@ def _share(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class _Rule:
-    """A way of choosing an epoch without true labels."""
+    """A criterion that selects an epoch without true labels."""
 
     words: str
     measure: Measure
-    select: str = ""  # its name as a value of --select, if it is one
+    select: str = ""  # its name in --select, if it is available there
     show: Callable[[float], str] = percent
 
 
 _RULES = (
     _Rule(
-        "Covering rate: how often the answer is among the candidates of images held out",
+        "Covering rate: how often the prediction is a candidate of the validation image",
         CRITERIA["covering_rate"],
         "covering-rate",
     ),
     _Rule(
-        "Approximated accuracy: the same, weighted by how likely each candidate is",
+        "Approximated accuracy: the same, weighted by the probability of each candidate",
         CRITERIA["approximated_accuracy"],
         "approximated-accuracy",
     ),
     _Rule(
-        "Likelihood of the candidates of images held out (mean logarithm)",
+        "Mean log-likelihood of the candidates of validation images",
         CRITERIA["candidate_likelihood"],
         show="{:.3f}".format,
     ),
@@ -223,9 +229,9 @@ _RULES = (
 
 
 def choices(run: Run) -> list[Choice]:
-    """Which epoch each rule picks: first the rules that need no true label, at last the best on the test images.
+    """Return the epoch that each criterion selects: first those without true labels, then the best on test images.
 
-    Nothing if no image was kept aside to choose by: confidence alone only grows.
+    Empty if there is neither a validation set nor a test accuracy, because confidence alone only grows.
     """
     if not run.rows or not (has_held_out(run) or accuracy_of(run) is not None):
         return []
@@ -238,7 +244,7 @@ def choices(run: Run) -> list[Choice]:
     tested = [row for row in run.rows if finite(row.test_accuracy)]
     if tested:
         highest = max(tested, key=lambda row: row.test_accuracy or 0.0)
-        found.append(_choice("The best on the test images (no fair choice: it uses the answers)", highest))
+        found.append(_choice("Best test accuracy (an oracle: it uses the true labels of the test images)", highest))
     return found
 
 
@@ -247,12 +253,12 @@ def _choice(rule: str, row: EpochRow, value: str = "") -> Choice:
 
 
 def has_held_out(run: Run) -> bool:
-    """Whether any criterion was measured on images held out."""
+    """Return whether any criterion was measured on a validation set."""
     return any(run.last(measure) is not None for measure in CRITERIA.values())
 
 
 def settings(run: Run) -> list[tuple[str, str]]:
-    """Every setting by its dotted name."""
+    """Return every setting by its dotted name."""
     return [] if run.record is None else list(_flat(run.record.config or run.record.identity))
 
 
@@ -266,9 +272,9 @@ def _flat(values: Values, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def fix_command(run: Run, served: bool = False) -> str:
-    """The command that trains on with a person's decisions, for the folder where the page was made.
+    """Return the command that continues training with a person's decisions, for the current folder.
 
-    A server has written them into the folder of the run.
+    A server has written them into the run folder.
     """
     here, folder = Path.cwd(), run.path.resolve()
     place = folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -278,17 +284,17 @@ def fix_command(run: Run, served: bool = False) -> str:
 
 
 def parent(run: Run) -> str:
-    """The folder of the run whose weights this one started from; empty if it started by itself."""
+    """Return the folder of the run whose weights this run started from; empty if there is none."""
     return "" if run.record is None or run.record.parent is None else run.record.parent.folder
 
 
 def versions(run: Run) -> list[tuple[str, str]]:
-    """What computed the run: programs with their versions, and the processor."""
+    """Return the versions of the software and the processor of the run."""
     return [] if run.record is None else list(run.record.versions.items())
 
 
 def command(run: Run) -> str:
-    """The command that began the run; empty if it was started from Python."""
+    """Return the command that started the run; empty if it was started from Python."""
     if run.record is None or not run.record.command:
         return ""
     first, *words = run.record.command

@@ -1,4 +1,4 @@
-"""A run on disk: its folder, what stands in its files, identity, checkpoints, the model, labels, decisions, doctor.
+"""A run on disk: its folder and files, identity, checkpoints, the model, labels, decisions and the doctor.
 
-Imports `files`, `networks` and `data`, and what a method is; it trains nothing.
+Imports `files`, `networks`, `data` and the base class of methods. It does not train.
 """

@@ -1,7 +1,7 @@
-"""Saving a run so that a kill at any moment costs at most the steps since the last save.
+"""Saves and loads checkpoints, so that a kill at any moment loses at most the steps since the last one.
 
 A checkpoint is one line of JSON (format version, hash of the run's config, length and SHA-256 of the rest) followed by
-a `torch.save` of plain tensors and values. It is read with `weights_only=True`: no code in it is ever run.
+a `torch.save` of plain tensors and values. It is read with `weights_only=True`, so it cannot run code.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _HEADER_BYTES = 4096
 
 
 class PickedEpoch(TypedDict):
-    """The epoch that a rule likes best so far, and the method as it was then."""
+    """The best epoch so far by a criterion, and the state of the method at that epoch."""
 
     epoch: int
     value: float
@@ -39,7 +39,7 @@ class PickedEpoch(TypedDict):
 class _Always(TypedDict):
     method: dict[str, Tensor]
     optimizer: Values
-    epoch: int  # where it goes on
+    epoch: int  # where to resume
     step: int
     rows: list[Values]  # of the epochs before, as in metrics.jsonl
     tally: dict[str, Tensor]  # running sums of this epoch's row
@@ -47,31 +47,31 @@ class _Always(TypedDict):
 
 
 class State(_Always, total=False):
-    """All that a run needs to go on: plain values and tensors."""
+    """Everything that a run needs to resume: plain values and tensors."""
 
     scaler: Values  # of half precision
     picked: PickedEpoch | None
 
 
 Fitted = Callable[[State], State]
-"""Gives back a state that fits a run. One that does not raises ValueError."""
+"""Returns a state that matches the run. Raises ValueError if it does not."""
 
 
 class DamagedCheckpointError(Exception):
-    """The file is not a whole checkpoint of this run."""
+    """The file is not an intact checkpoint of this run."""
 
 
 class OtherVersionError(DamagedCheckpointError):
-    """The file says that it has a format which this version does not read."""
+    """The file has a format version that cannot be read."""
 
 
 def previous(path: Path) -> Path:
-    """Where the checkpoint before the last one is kept."""
+    """Return the path of the previous checkpoint."""
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
 def save(path: Path, state: State, config_hash: str) -> None:
-    """Write beside, flush to disk, rename; the checkpoint before stays as the previous one."""
+    """Write a checkpoint atomically and keep the last one as the previous checkpoint."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getbuffer()
@@ -92,10 +92,10 @@ def _as_it_is(state: State) -> State:
 
 
 def load(path: Path, config_hash: str, device: torch.device, fitted: Fitted = _as_it_is) -> State:
-    """The state in one file, or DamagedCheckpointError with the reason.
+    """Return the state in a file. Raise DamagedCheckpointError with the reason if it cannot be used.
 
-    A checksum shows damage and proves nothing about who wrote the file, so every value is looked at. `fitted` compares
-    the state with the run that is to go on from it.
+    A checksum detects damage but does not prove who wrote the file, so every value is checked. `fitted` compares the
+    state with the run that resumes from it.
     """
     try:
         with opened(path, memory_bytes(), inside=path.parent) as file:
@@ -104,8 +104,8 @@ def load(path: Path, config_hash: str, device: torch.device, fitted: Fitted = _a
         raise DamagedCheckpointError(f"{path.name} cannot be read ({reason(error)})") from error
     try:
         found: object = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
-    except Exception as error:  # what is no checkpoint fails anywhere in the archive, the pickle or its tensors
-        raise DamagedCheckpointError(f"{path.name} holds something other than tensors and plain values") from error
+    except Exception as error:  # other files can fail anywhere in the archive, the pickle or its tensors
+        raise DamagedCheckpointError(f"{path.name} contains something other than tensors and plain values") from error
     try:
         return fitted(_state(found))
     except ValueError as error:
@@ -113,7 +113,7 @@ def load(path: Path, config_hash: str, device: torch.device, fitted: Fitted = _a
 
 
 def _content(file: BinaryIO, name: str, config_hash: str) -> bytes:
-    """What follows the header, which is compared with the length of the file before anything more is read."""
+    """Return the bytes after the header, whose length is checked before they are read."""
     first = file.readline(_HEADER_BYTES)
     try:
         header = parse_json(first.decode())
@@ -123,7 +123,7 @@ def _content(file: BinaryIO, name: str, config_hash: str) -> bytes:
         raise DamagedCheckpointError(f"{name} is not a checkpoint")
     version = header.get("version")
     if isinstance(version, int) and version != VERSION:
-        raise OtherVersionError(f"{name} has format version {version}, and {VERSION} is read here")
+        raise OtherVersionError(f"{name} has format version {version}, but this version of PaPi reads {VERSION}")
     length = file.seek(0, os.SEEK_END) - len(first)
     file.seek(len(first))
     content = file.read() if (version, header.get("length")) == (VERSION, length) else b""
@@ -135,7 +135,7 @@ def _content(file: BinaryIO, name: str, config_hash: str) -> bytes:
 
 
 def _state(found: object) -> State:
-    """What was read as a state, if every part of it is of its kind."""
+    """Return the loaded object as a state after checking the type of every part."""
     match found:
         case {
             "method": dict(method),
@@ -157,7 +157,7 @@ def _state(found: object) -> State:
                 seconds={name: _number(value) for name, value in _values(seconds).items()},
             )
         case _:
-            raise ValueError("parts are missing or of another kind")
+            raise ValueError("parts are missing or have the wrong type")
     if len(rows) != epoch or [row["epoch"] for row in state["rows"]] != list(range(epoch)):
         raise ValueError(f"it has {len(rows)} rows for {epoch} epochs")
     if "scaler" in others:
@@ -170,35 +170,35 @@ def _state(found: object) -> State:
 def _picked(found: Values, epochs: int) -> PickedEpoch:
     epoch, value = found.get("epoch"), _number(found.get("value"))
     if not isinstance(epoch, int) or not 0 <= epoch < epochs:
-        raise ValueError("the epoch that it has picked is not one of its epochs")
+        raise ValueError("its selected epoch is not one of its epochs")
     return {"epoch": epoch, "value": value, "method": _tensors(_values(found.get("method")))}
 
 
 def _tensors(found: Mapping[str, object]) -> dict[str, Tensor]:
     tensors = {name: value for name, value in found.items() if isinstance(name, str) and isinstance(value, Tensor)}
     if len(tensors) != len(found):
-        raise ValueError("something else stands in the place of a tensor")
+        raise ValueError("a tensor has the wrong type")
     return tensors
 
 
 def _values(found: object) -> Values:
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise ValueError("something else stands in the place of values by name")
+        raise ValueError("a dict has the wrong type")
     return found
 
 
 def _number(found: object) -> float:
     if isinstance(found, bool) or not isinstance(found, float | int) or not abs(found) <= sys.float_info.max:
-        raise ValueError("something else stands in the place of a number")
+        raise ValueError("a number has the wrong type or is not finite")
     return found
 
 
 def load_newest(
     path: Path, config_hash: str, device: torch.device, fitted: Fitted = _as_it_is
 ) -> tuple[State | None, list[str]]:
-    """The newest whole state, or None, and a sentence for each file that had to be passed over.
+    """Return the newest intact state, or None, and a message for each damaged file.
 
-    Such a file is set aside under another name, so that the next save does not put it in the place of a good one.
+    Damaged files are renamed, so that the next save does not keep one of them as the previous checkpoint.
     """
     state: State | None = None
     damaged: dict[Path, DamagedCheckpointError] = {}
@@ -210,14 +210,16 @@ def load_newest(
                 damaged[file] = damage
     others = [damage for damage in damaged.values() if isinstance(damage, OtherVersionError)]
     if state is None and others:
-        raise UserError(f"{others[0]}. Continue the run with the PaPi that began it, or train in a new folder.")
-    outcome = "training begins anew" if state is None else "the one before it is used"
+        raise UserError(f"{others[0]}: continue the run with the version that began it, or train in a new folder.")
+    outcome = "training starts from the beginning" if state is None else "the previous checkpoint is used"
     for file in damaged:
         with suppress(FileNotFoundError):  # another process of the same run was first
             os.replace(file, set_aside(file))
-    return state, [f"{damage}: {outcome}, and {set_aside(file).name} keeps it." for file, damage in damaged.items()]
+    return state, [
+        f"{damage}: {outcome}; it was renamed to {set_aside(file).name}." for file, damage in damaged.items()
+    ]
 
 
 def set_aside(path: Path) -> Path:
-    """Where a damaged file is kept for those who want to look at it."""
+    """Return the path to which a damaged file is renamed."""
     return path.with_name(f"{path.stem}.damaged{path.suffix}")

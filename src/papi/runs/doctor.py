@@ -1,4 +1,4 @@
-"""The state of a run folder: what is whole, what is damaged, and what can be done. Nothing is changed."""
+"""Checks a run folder: which files are intact, which are damaged, and how to repair them. Nothing is changed."""
 
 import json
 import math
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of a run. What a kill leaves behind and the next start puts right is not wrong."""
+    """The state of one part of a run. Leftovers of a kill that the next start repairs are not errors."""
 
     part: str
     says: str
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Checkup:
-    """All findings, and what to do."""
+    """All findings, and the advice."""
 
     findings: tuple[Finding, ...]
     advice: str
@@ -52,7 +52,7 @@ def check_up(path: Path) -> Checkup:
     folder = RunFolder(path)
     files = [file for file in vars(folder).values() if isinstance(file, Path) and file != folder.path]
     if not any(file.exists() for file in files):
-        raise UserError(f"{path} holds no run: give a folder that `papi train` has written.")
+        raise UserError(f"{path} does not contain a run: specify a folder that `papi train` has written.")
     record, config = _attempt("config", folder.read_record)
     summary, ending = _attempt("summary", folder.read_summary)
     if record is None:
@@ -90,7 +90,7 @@ def _config(folder: RunFolder, record: Record) -> Iterator[Finding]:
 
 
 def _checkpoints(folder: RunFolder, record: Record) -> tuple[State | None, list[Finding]]:
-    """The state that a start would go on from, and what each of the two files is."""
+    """Return the state from which training would resume, and a finding for each of the two files."""
     newest: State | None = None
     findings = []
     for file in (folder.checkpoint_file, checkpoint.previous(folder.checkpoint_file)):
@@ -98,11 +98,11 @@ def _checkpoints(folder: RunFolder, record: Record) -> tuple[State | None, list[
             continue
         try:
             state = checkpoint.load(file, identity_hash(record.identity), torch.device("cpu"))
-            findings.append(Finding("checkpoint", f"{file.name} is whole: {_place(state)}"))
+            findings.append(Finding("checkpoint", f"{file.name} is intact: {_place(state)}"))
             newest = newest or state
         except checkpoint.DamagedCheckpointError as damage:
             findings.append(Finding("checkpoint", str(damage), wrong=True))
-    return newest, findings or [Finding("checkpoint", "there is none")]
+    return newest, findings or [Finding("checkpoint", "none")]
 
 
 def _place(state: State) -> str:
@@ -110,7 +110,7 @@ def _place(state: State) -> str:
 
 
 def _rows(folder: RunFolder, record: Record, state: State | None, summary: Summary | None) -> Iterator[Finding]:
-    """One row for each epoch, in order, and the same as in the checkpoint."""
+    """Check that there is one row per epoch, in order, as in the checkpoint."""
     found = folder.look_at_rows()
     if found.problem is not None:
         yield Finding("rows", f"metrics.jsonl cannot be read ({found.problem})", wrong=True)
@@ -121,12 +121,12 @@ def _rows(folder: RunFolder, record: Record, state: State | None, summary: Summa
     if summary is not None and summary.trained_epochs is not None:  # it may have ended before
         wanted = math.ceil(summary.trained_epochs)
     if found.half:
-        # A kill in the middle of a line is put right by the next start; a finished run has none.
-        yield Finding("rows", "metrics.jsonl ends in half a line", wrong=summary is not None)
+        # The next start repairs a line that a kill has cut off; a finished run has none.
+        yield Finding("rows", "metrics.jsonl ends with an incomplete line", wrong=summary is not None)
     if epochs != list(range(len(rows))):
-        yield Finding("rows", f"metrics.jsonl has the epochs {epochs}: some are lost or doubled", wrong=True)
+        yield Finding("rows", f"metrics.jsonl has the epochs {epochs}: some are missing or repeated", wrong=True)
     elif summary is not None and len(rows) != wanted:
-        yield Finding("rows", f"metrics.jsonl has {len(rows)} rows, and the run has finished", wrong=True)
+        yield Finding("rows", f"metrics.jsonl has {len(rows)} rows instead of {wanted}", wrong=True)
     elif state is not None and not _agree(rows[: len(state["rows"])], state["rows"]):
         yield Finding("rows", "metrics.jsonl does not agree with the checkpoint", wrong=True)
     else:
@@ -134,12 +134,12 @@ def _rows(folder: RunFolder, record: Record, state: State | None, summary: Summa
 
 
 def _agree(mine: list[Values], theirs: list[Values]) -> bool:
-    """As text, because nan does not equal itself."""
+    """Compare as text, because nan does not equal itself."""
     return json.dumps(mine, sort_keys=True) == json.dumps(theirs, sort_keys=True)
 
 
 def _whole_files(folder: RunFolder, finished: bool) -> Iterator[Finding]:
-    """The files that are written once: the sets at the beginning, the rest at the end."""
+    """Check the files that are written once: the candidate sets at the start, the others at the end."""
     readers: dict[Path, tuple[bool, Callable[[], object]]] = {
         folder.candidates_file: (True, folder.read_sets),
         folder.arrays_file: (finished, folder.read_arrays),
@@ -151,11 +151,11 @@ def _whole_files(folder: RunFolder, finished: bool) -> Iterator[Finding]:
                 yield Finding(file.stem, f"{file.name} is missing", wrong=True)
             continue
         _, damage = _attempt(file.stem, read)
-        yield damage or Finding(file.stem, f"{file.name} is whole")
+        yield damage or Finding(file.stem, f"{file.name} is intact")
 
 
 def _together(folder: RunFolder, findings: list[Finding]) -> Iterator[Finding]:
-    """Files that are whole, each by itself, may still come from different runs."""
+    """Check that intact files do not come from different runs."""
     whole = {finding.part for finding in findings if not finding.wrong}
     if folder.arrays_file.exists() and {"candidates", "arrays"} <= whole:
         _, damage = _attempt("arrays", folder.read_kept)
@@ -164,9 +164,9 @@ def _together(folder: RunFolder, findings: list[Finding]) -> Iterator[Finding]:
 
 def _leftovers(folder: RunFolder) -> Iterator[Finding]:
     for file in sorted(folder.path.glob(".*.writing*")):
-        yield Finding("leftover", f"{file.name} is half a file that a process began to write; once it ended, delete it")
+        yield Finding("leftover", f"{file.name} is an incomplete file; delete it after its process has ended")
     for file in sorted(folder.path.glob("*.damaged.pt")):
-        yield Finding("leftover", f"{file.name} was damaged and passed over; it can be deleted")
+        yield Finding("leftover", f"{file.name} is a damaged checkpoint that is not used; it can be deleted")
 
 
 def _lock(folder: RunFolder) -> Iterator[Finding]:
@@ -177,42 +177,42 @@ def _lock(folder: RunFolder) -> Iterator[Finding]:
     elif not os.path.lexists(file):
         yield Finding("lock", "free")
     elif file.is_symlink() or not file.is_file():
-        yield Finding("lock", f"{file.name} is no regular file: remove it", wrong=True)
+        yield Finding("lock", f"{file.name} is not a regular file: remove it", wrong=True)
     else:
-        yield Finding("lock", f"left by {lock.describe(owner)}, which has ended: it locks nobody out")
+        yield Finding("lock", f"left by {lock.describe(owner)}, which has ended; it does no harm")
 
 
 def _without_config(folder: RunFolder, findings: list[Finding]) -> str:
     if not any(finding.wrong and finding.part == "config" for finding in findings):
-        return "`papi train` in this folder begins the run."
+        return "`papi train` in this folder starts the run."
     usable = any(finding.part == "model" and not finding.wrong for finding in findings)
-    model = f" The model itself can be used: papi.load({str(folder.model_file)!r})." if usable else ""
-    return f"Without its settings the run cannot be continued: train again in a new folder with --out.{model}"
+    model = f" The model itself is usable: papi.load({str(folder.model_file)!r})." if usable else ""
+    return f"Without its settings, the run cannot be continued: train again in a new folder with --out.{model}"
 
 
 def _advice(folder: RunFolder, record: Record, state: State | None, findings: list[Finding]) -> str:
     again = continuing(record, folder.path)
     wrong = {finding.part for finding in findings if finding.wrong}
     if lock.holder(folder.path)[1]:
-        return "It is being trained now: look again when that has ended."
+        return "The run is training now: check again when it has ended."
     if "config" in wrong:
-        return "Its settings cannot be used: open it with the PaPi that wrote it, or train again in a new folder."
+        return "The settings are not valid: use the version of PaPi that wrote them, or train again in a new folder."
     if folder.summary_file.exists():
         if not wrong - {"checkpoint"}:
             report = f"papi report {shlex.quote(str(folder.path))} --open"
-            return f"The run is complete; its checkpoints are needed no longer.\nNext: {report}"
+            return f"The run is complete; its checkpoints are no longer needed.\nNext: {report}"
         files = "candidates.npz and summary.json" if "candidates" in wrong else "summary.json"
         start = "the first step" if state is None else f"the checkpoint ({_place(state)})"
-        return f"Delete {files}; then {again} makes what is damaged or missing anew, from {start}."
+        return f"Delete {files}; then {again} restores the damaged or missing files, starting from {start}."
     if "candidates" in wrong:
-        return f"Delete candidates.npz; then {again} makes it anew and continues."
+        return f"Delete candidates.npz; then {again} restores it and continues."
     if state is None:
-        return f"{capitalised(again)} begins from the first step."
+        return f"{capitalised(again)} starts from the first step."
     return f"{capitalised(again)} continues it ({_place(state)})."
 
 
 def continuing(record: Record | None, folder: Path) -> str:
-    """What was typed to begin the run, if that was the command, for the folder in which the run lies now."""
+    """Return the command that continues the run in its current folder, if it was started by the command."""
     words = [] if record is None else list(record.command[1:])
     if words[:1] not in (["train"], ["labels"]):
         return "the program that began the run"
@@ -224,5 +224,5 @@ def continuing(record: Record | None, folder: Path) -> str:
 
 
 def capitalised(text: str) -> str:
-    """The text as the beginning of a sentence."""
+    """Capitalise the first letter of a text."""
     return text[:1].upper() + text[1:]

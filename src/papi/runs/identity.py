@@ -1,4 +1,4 @@
-"""What makes two runs the same: all that decides their results, and nothing else."""
+"""The identity of a run: everything that determines its results, and nothing else."""
 
 import hashlib
 import json
@@ -10,35 +10,34 @@ from papi.data.dataset import Dataset
 from papi.data.digest import data_hash
 from papi.networks.card import EncoderCard
 
-# What changes neither the weights nor the metrics of a run. `preset` only filled in the other fields, and what was left
-# out of the data is told by their hash.
-# Weights of an encoder are told by their checksum, wherever they come from.
+# Settings that change neither the weights nor the metrics of a run. `preset` only fills in other fields, skipped data
+# change the hash of the data, and the weights of an encoder are identified by their checksum.
 NO_EFFECT = {"data_dir", "threads", "device", "checkpoint", "preset", "skip_bad", "weights", "embed_weights"}
 
-# Settings at which a run does what it did before they existed. Its identity leaves them out, so that it can go on.
+# Default values of newer settings that do not change a run. Its identity omits them, so that older runs can resume.
 NEUTRAL = {
     "data_holdout": 0.0, "select": "last", "calibrate": False, "optim.clip_norm": 0.0, "optim.average": 0.0,
     "optim.encoder_lr": 0.0, "data_views": 0, "data_image_column": None,
     "stop_when": "never", "patience": 5,
     "candidates.format": None, "candidates.column": None, "candidates.threshold": 0.0, "candidates.separator": None,
-    "option.set_prior": "off",
+    "option.set_prior": "off", "option.balance_weight": 0.0, "option.cloud_rounds": 0,
     "candidates.empty": "refuse", "classes_tree": None,
     "weights": "default", "tune": None, "head": None, "embed_weights": False,
 }  # fmt: skip
 
 
 def settings_identity(settings: Settings) -> Values:
-    """All settings that a run's result depends on, as JSON values; its data are not in it."""
-    options = json.loads(json.dumps(settings.options))  # tuples as lists
+    """Return all settings that determine a run's results as JSON values, without its data."""
+    options = json.loads(json.dumps(settings.options))  # tuples become lists
     values = _without_neutral(to_dict(settings) | {"option": options})
-    if not settings.candidates.weighs:  # as earlier versions wrote it; they could weigh votes at the start alone
+    if not settings.candidates.weighs:  # as written by earlier versions, which could weigh votes only at the start
         del values["candidates"]["weigh"]
         values["candidates"]["weigh_votes"] = False
     return values
 
 
 def _without_neutral(values: Values, prefix: str = "") -> Values:
-    """All settings but those at which nothing changes."""
+    """Return all settings without the neutral values."""
     return {
         name: _without_neutral(value, f"{prefix}{name}.") if isinstance(value, dict) else value
         for name, value in values.items()
@@ -53,7 +52,7 @@ def identity_of(
     parent: str | None = None,
     encoder: EncoderCard | None = None,
 ) -> Values:
-    """All that decides the result of a run, as JSON values. Data, a parent's model and an encoder count by hashes."""
+    """Return everything that determines a run's results as JSON values, with hashes for data, parent and encoder."""
     identity = settings_identity(settings) | {"data_hash": data_hash(dataset, candidates)}
     if encoder is not None:
         identity["encoder"] = {"checksum": encoder.checksum, "preparation": encoder.preparation.to_json()}
@@ -61,13 +60,13 @@ def identity_of(
 
 
 def identity_hash(identity: Values) -> str:
-    """A short name for all that decides a run's result: what checkpoints are tied to."""
+    """Return the hash of an identity, which checkpoints store."""
     deciding = {name: value for name, value in identity.items() if name not in NO_EFFECT}
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
 
 def differences(mine: Values, theirs: Values, prefix: str = "") -> dict[str, tuple[object, object]]:
-    """Settings that make two runs different, as `{"optim.lr": (mine, theirs)}`."""
+    """Return the settings in which two runs differ, as `{"optim.lr": (mine, theirs)}`."""
     found: dict[str, tuple[object, object]] = {}
     for key in sorted(mine.keys() | theirs.keys()):
         a, b = mine.get(key), theirs.get(key)

@@ -1,4 +1,4 @@
-"""The file model.safetensors: all that inference needs, weights, class names and pixel statistics."""
+"""Reads and writes model.safetensors, with all that inference needs: weights, class names and pixel statistics."""
 
 import json
 import math
@@ -26,37 +26,37 @@ from papi.networks.pretrained import load_pretrained, rebuild
 from papi.networks.registry import make_encoder
 from papi.networks.trial import feature_width
 
-ENCODER = "pretrained."  # what the weights of a frozen encoder begin with in a file
-LARGEST_SAMPLE = 2**25  # values of one sample: an image of 3 x 3,344 x 3,344
-_LARGE = 1e30  # what float32 can divide by
+ENCODER = "pretrained."  # prefix of the weights of a frozen encoder
+LARGEST_SAMPLE = 2**25  # maximum values per sample: an image of 3 x 3,344 x 3,344
+_LARGE = 1e30  # largest divisor for float32
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What one must know to rebuild a network and feed it."""
+    """The description that is needed to rebuild a network and prepare its inputs."""
 
-    network: str | None  # a name or `package.module:factory`; None if nothing can build the network again
+    network: str | None  # a name or `package.module:factory`; None if the network cannot be rebuilt
     class_names: tuple[str, ...]
-    shape: tuple[int, ...]  # C, H, W of an image, or the number of features; those of the encoder, if there is one
+    shape: tuple[int, ...]  # C, H, W of an image, or the number of features (of the encoder, if there is one)
     mean: tuple[float, ...]
     std: tuple[float, ...]
     projects: bool
-    temperature: float = 1.0  # what logits are divided by before they become probabilities
-    encoder: EncoderCard | None = None  # the frozen encoder that photos pass before the network
-    photos: Preparation | None = None  # how photos are prepared for a network that sees them itself
+    temperature: float = 1.0  # divisor of the logits before the softmax
+    encoder: EncoderCard | None = None  # the frozen encoder before the network
+    photos: Preparation | None = None  # preparation for a network that takes photos directly
 
     @property
     def preparation(self) -> Preparation | None:
-        """How photos are prepared; None for features, and for images that are squares already."""
+        """How photos are prepared; None for features and for images that are already square."""
         return self.photos if self.encoder is None else self.encoder.preparation
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Of one sample of a person: C, H, W of a prepared photo or an image, or the number of features."""
+        """The shape of a user's sample: C, H, W of a prepared photo or an image, or the number of features."""
         return self.shape if self.encoder is None else self.encoder.preparation.shape
 
     def to_json(self) -> Values:
-        """Every value by name; an encoder, or how photos are prepared, only where there is one."""
+        """All values by name; encoder and preparation only if there is one."""
         values = asdict(self)
         for name, known in (("encoder", self.encoder), ("photos", self.photos)):
             if known is None:
@@ -67,15 +67,15 @@ class ModelCard:
 
 
 class StoredModel(NamedTuple):
-    """What a file holds, ready for use."""
+    """The contents of a file, ready for use."""
 
     network: Network
     card: ModelCard
-    encoder: nn.Module | None = None  # frozen: photos pass it first
+    encoder: nn.Module | None = None  # frozen, applied before the network
 
 
 def save_model(file: Path, network: Network, card: ModelCard, encoder: nn.Module | None = None) -> None:
-    """Write weights and card as one file, beside and renamed."""
+    """Write weights and card atomically as one file."""
     with replacing(file) as stream:
         stream.write(model_bytes(network, card, encoder))
 
@@ -83,12 +83,12 @@ def save_model(file: Path, network: Network, card: ModelCard, encoder: nn.Module
 def model_bytes(network: Network, card: ModelCard, encoder: nn.Module | None = None) -> bytes:
     """Weights and card as the content of a file. Equal weights give equal bytes.
 
-    Those of an encoder are among them, unless the card says that a library provides them.
+    They include the weights of an encoder, unless the card says that a library provides them.
     """
     if card.network is None or not is_name(card.network):
         raise UserError(
-            "this network cannot be saved, because no name leads back to it: put the function that builds it into a "
-            "module that Python can import, and give that function, or package.module:function, as the network."
+            "this network cannot be saved, because it has no importable name: put the function that builds it into a "
+            "module, and pass that function or package.module:function as the network."
         )
     weights = dict(network.state_dict())
     if encoder is not None and card.encoder is not None and card.encoder.stored:
@@ -97,7 +97,7 @@ def model_bytes(network: Network, card: ModelCard, encoder: nn.Module | None = N
 
 
 def _separate(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights, each in memory of its own: the format does not take tensors that share it, as tied weights do."""
+    """Copy weights that share memory, such as tied weights, because the format does not allow them."""
     tensors: dict[str, Tensor] = {}
     taken: set[int] = set()
     for name, value in weights.items():
@@ -109,17 +109,17 @@ def _separate(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def read_model(run: str | Path, *, network: str | Factory | nn.Module | None = None) -> StoredModel:
-    """The trained network of a run folder, or of a `model.safetensors` file alone, and its card.
+    """The trained network of a run folder, or of a single `model.safetensors` file, and its card.
 
-    A file may name a network from outside the package. That code runs only if the caller names it, too, or has already
-    imported it; `network` may also be where the code is now, if it has moved. In a model with a pretrained encoder,
-    all this is about the encoder.
+    A file may name a network from outside the package. That code runs only if the caller also names it or has already
+    imported it. If the code has moved, `network` is its new location. In a model with a pretrained encoder, this
+    applies to the encoder.
     """
     file, weights, card = _read(run)
     if card.encoder is None:
         return StoredModel(*_read_network(file, weights, card, network))
     own = {name: tensor for name, tensor in weights.items() if not name.startswith(ENCODER)}
-    if len(card.shape) == 3:  # the encoder was trained, too: it is a part of the network
+    if len(card.shape) == 3:  # the encoder was fine-tuned, so it is part of the network
         encoder, found = _architecture(file, card.encoder, network)
         return StoredModel(*_read_network(file, own, replace(card, encoder=found), encoder))
     encoder, found = _read_encoder(file, weights, card.encoder, network)
@@ -128,18 +128,18 @@ def read_model(run: str | Path, *, network: str | Factory | nn.Module | None = N
 
 
 def _require_named(file: Path, name: str) -> None:
-    """Stop at a name that would import code."""
+    """Raise a UserError for a name that would import code."""
     if needs_import(name):
         raise UserError(
-            f"{file} needs the network {name}, and no code is run only because a file names it: if you trust "
-            f'it, name it as well, with papi.load(…, network="{name}") or --network {name}.'
+            f"{file} needs the network {name}, which is code from outside PaPi: if you trust it, use "
+            f'papi.load(…, network="{name}") or --network {name}.'
         )
 
 
 def _read_encoder(
     file: Path, weights: dict[str, Tensor], card: EncoderCard, network: str | Factory | nn.Module | None
 ) -> tuple[nn.Module, EncoderCard]:
-    """The frozen encoder of a model: with the weights in its file, or those that a library provides."""
+    """The frozen encoder of a model, with the weights in its file or those that a library provides."""
     if not card.stored:
         return _provided(file, card, named=network is not None), card
     encoder, card = _architecture(file, card, network)
@@ -149,8 +149,8 @@ def _read_encoder(
     except RuntimeError as error:
         first = shorten(" ".join(str(error).splitlines()[1:2]), 200)
         raise UserError(
-            f"{file} has weights that do not fit the encoder {card.reference} ({first}): name the one it was trained "
-            "with."
+            f"{file} has weights that do not match the encoder {card.reference} ({first}): specify the encoder that it "
+            "was trained with."
         ) from error
     return encoder, card
 
@@ -158,7 +158,7 @@ def _read_encoder(
 def _architecture(
     file: Path, card: EncoderCard, network: str | Factory | nn.Module | None
 ) -> tuple[nn.Module, EncoderCard]:
-    """The encoder of a model with random weights, and its card with where its code is now."""
+    """The encoder of a model with random weights, and its card with the current location of its code."""
     if network is None:
         _require_named(file, card.reference)
     source = card.reference if network is None else network
@@ -171,17 +171,17 @@ def _architecture(
 
 
 def _provided(file: Path, card: EncoderCard, named: bool) -> nn.Module:
-    """An encoder of a library, with the weights that it provides: they must be those of the training.
+    """An encoder with the weights that a library provides, which must be those used in training.
 
-    What is not on this machine is fetched only if a person names it.
+    Weights that are not on this machine are downloaded only if the user names the encoder.
     """
     if not card.reference.startswith(LIBRARIES):
-        raise UserError(f"{file} is damaged: it lacks the weights of its encoder {card.reference}.")
+        raise UserError(f"{file} is damaged: the weights of its encoder {card.reference} are missing.")
     found = load_pretrained(card.reference, size=card.preparation.size, fetch=named)
     if found.checksum != card.checksum:
         raise UserError(
-            f"{file} was trained with other weights of {card.reference} than those on this machine: bring back those, "
-            "or train it again. With --embed-weights a model holds the weights of its encoder."
+            f"{file} was trained with other weights of {card.reference} than those on this machine: restore them, or "
+            "train it again with --embed-weights, which stores them in the model."
         )
     return found.encoder
 
@@ -195,7 +195,7 @@ def _read_network(
     source = card.network if network is None else network
     with _fitting(file, source, card):
         if isinstance(source, str) and source in NETWORKS:
-            with torch.device("meta"):  # a card may promise any size: memory is taken once the weights have it, too
+            with torch.device("meta"):  # a card may claim any size: allocate memory only once the weights match
                 _build(source, card).load_state_dict(weights, assign=True)
     built = _build(source, card)
     with _fitting(file, source, card):
@@ -209,25 +209,25 @@ def _build(source: str | Factory | nn.Module, card: ModelCard) -> Network:
 
 @contextmanager
 def _fitting(file: Path, source: str | Factory | nn.Module, card: ModelCard) -> Iterator[None]:
-    """Around what puts weights into a network: says which of them do not fit."""
+    """Convert errors while loading weights to a UserError that names a weight that does not match."""
     try:
         yield
     except RuntimeError as error:
         first = shorten(" ".join(str(error).splitlines()[1:2]), 200)
         raise UserError(
-            f"{file} has weights that do not fit the network {title(source)} ({first}): name the network it was "
+            f"{file} has weights that do not match the network {title(source)} ({first}): use the network that it was "
             f"trained with, {card.network}, or train it again."
         ) from error
 
 
 def read_weights(run: str | Path) -> tuple[dict[str, Tensor], ModelCard]:
-    """The weights and the card alone, without those of a frozen encoder. Nothing is built, so no code is needed."""
+    """Only the weights, without those of a frozen encoder, and the card. Nothing is built, so no code is needed."""
     _, weights, card = _read(run)
     return {name: tensor for name, tensor in weights.items() if not name.startswith(ENCODER)}, card
 
 
 def check_model(run: str | Path) -> None:
-    """Stop if the file is damaged. Weights of code that would have to be imported are read, and that is all."""
+    """Raise a UserError if the file is damaged. If the network would have to be imported, only weights are read."""
     file, weights, card = _read(run)
     assert card.network is not None
     if card.encoder is not None:
@@ -241,7 +241,7 @@ def _read(run: str | Path) -> tuple[Path, dict[str, Tensor], ModelCard]:
     path = Path(run)
     file = path / "model.safetensors" if path.is_dir() else path
     if not file.exists():
-        raise UserError(f"{file} does not exist: give the folder of a finished run, or its model.safetensors.")
+        raise UserError(f"{file} does not exist: specify the folder of a finished run, or its model.safetensors.")
     try:
         real = plain_file(file, memory_bytes(), inside=path if path.is_dir() else None)
         with safe_open(real, "pt", device="cpu") as opened:  # type: ignore[no-untyped-call]
@@ -249,23 +249,23 @@ def _read(run: str | Path) -> tuple[Path, dict[str, Tensor], ModelCard]:
             weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, ValueError) as error:
         raise UserError(
-            f"{file} is not a model of PaPi ({reason(error)}). Train it again, or fetch the file again."
+            f"{file} is not a model of PaPi ({reason(error)}): train it again, or copy the file again."
         ) from error
     broken = [name for name, tensor in weights.items() if tensor.is_floating_point() and not _is_finite(tensor)]
     if broken:
         raise UserError(
-            f"{file} is damaged: {broken[0]} holds numbers that are not finite. Train it again, or fetch it again."
+            f"{file} is damaged, because {broken[0]} has values that are not finite: train it again, or copy it again."
         )
     return file, weights, card
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    """Whether the numbers are finite in the format that networks compute in, whatever the file has."""
+    """Whether the numbers are finite in the floating-point type that networks use, whatever the file's type."""
     return bool(tensor.float().isfinite().all())
 
 
 def _card(text: str) -> ModelCard:
-    """The card in a file. Every value is of the kind it must be: they are handed to code."""
+    """The card in a file. The type of every value is checked, because they are passed to code."""
     match parse_json(text):
         case {
             "network": str(network),

@@ -1,4 +1,4 @@
-"""A finished run from whose weights another one starts."""
+"""A finished run that provides the initial weights of another run."""
 
 import hashlib
 from dataclasses import dataclass
@@ -19,51 +19,51 @@ from papi.runs.schema import ParentRecord
 
 @dataclass(frozen=True)
 class Parent:
-    """What a run takes over. Its confidence comes with the data, like any confidence known before training."""
+    """The weights and prototypes that a run starts from. The parent's confidence is passed on with the data."""
 
     weights: dict[str, Tensor]
     prototypes: np.ndarray | None = None  # (K, d), if its method has them
-    record: ParentRecord | None = None  # where it lies; None if it was never on disk
+    record: ParentRecord | None = None  # its folder; None if it was never on disk
 
     def hand_weights(self, network: Network) -> None:
-        """Before a method is built on the network, so that a second network of the method starts from them, too."""
+        """Load the weights before a method is built, so that a second network of the method also starts from them."""
         own = {name: value.shape for name, value in network.state_dict().items()}
         if own != {name: value.shape for name, value in self.weights.items()}:
             raise UserError(
-                "what was trained before is another network, with other classes, or of a method with another head: "
-                "start anew, or go on with the same network, classes and method."
+                "the earlier model has a different network, classes or method: start a new run, or continue with the "
+                "same network, classes and method."
             )
         network.load_state_dict(self.weights)
 
     def hand_prototypes(self, method: Method) -> None:
-        """To a method that has prototypes, if the parent's had them."""
+        """Load the prototypes into a method, if both have them."""
         if method.prototypes is None or self.prototypes is None:
             return
         if self.prototypes.shape != method.prototypes.value.shape:
             own = tuple(method.prototypes.value.shape)
             raise UserError(
-                f"what was trained before has prototypes of shape {self.prototypes.shape}, and this run has {own}: "
-                "start anew, or go on with the same network, classes and method."
+                f"the earlier model has prototypes of shape {self.prototypes.shape}, but this run has {own}: start a "
+                "new run, or continue with the same network, classes and method."
             )
         method.prototypes.value = torch.from_numpy(self.prototypes).to(method.prototypes.value.dtype)
 
     @property
     def model(self) -> str:
-        """SHA-256 of its model.safetensors: part of the identity of what starts from it."""
+        """SHA-256 of its model.safetensors, which is part of the identity of the new run."""
         return "" if self.record is None else self.record.model
 
 
 @dataclass(frozen=True)
 class HeadStart(Parent):
-    """A classifier that was trained on what a frozen encoder says: both go on together. Its weights are `weights`."""
+    """A classifier (`weights`) that was trained on a frozen encoder, before both are fine-tuned together."""
 
     def hand_weights(self, network: Network) -> None:
-        """To the classifier; the encoder has its own already."""
+        """Load the weights into the classifier; the encoder already has its own."""
         network.classifier.load_state_dict(self.weights)
 
 
 def read_parent(path: Path) -> Parent:
-    """The parent in a folder of a finished run."""
+    """Read the parent from the folder of a finished run."""
     folder = RunFolder(path)
     weights, _ = read_weights(path)
     model = hashlib.sha256(read_bytes(folder.model_file, memory_bytes(), inside=path)).hexdigest()

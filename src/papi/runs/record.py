@@ -1,4 +1,4 @@
-"""What a run is and what it is made with, as it is written into its folder before the first step."""
+"""Creates the description of a run that is written into its folder before the first step."""
 
 import platform
 import subprocess
@@ -27,7 +27,7 @@ def record_of(
     device: torch.device,
     parent: ParentRecord | None = None,
 ) -> Record:
-    """The record of a run that begins now, in this process."""
+    """Return the record of a run that begins now in this process."""
     return Record(
         config=to_dict(settings),
         identity=identity,
@@ -43,7 +43,7 @@ def record_of(
 
 
 def _annotators(dataset: Dataset) -> dict[str, float]:
-    """How accurate those are who voted, as far as it can be told; of very many, the least accurate."""
+    """Return the estimated accuracy of the annotators; if there are many, of the least accurate ones."""
     if dataset.opinions is None:
         return {}
     found = annotators(dataset.opinions, dataset.class_names)
@@ -51,15 +51,15 @@ def _annotators(dataset: Dataset) -> dict[str, float]:
 
 
 def sets_of(dataset: Dataset, candidates: np.ndarray) -> Sets:
-    """The candidate sets of a run, and where its samples come from."""
+    """Return the candidate sets of a run with the file names or rows of its samples."""
     names = None if dataset.file_names is None else np.array(dataset.file_names)
     return Sets(candidates=candidates, file_names=names, rows=dataset.rows if names is None else None)
 
 
 def begin(folder: RunFolder, record: Record, sets: Sets) -> None:
-    """Write what a run is, unless an earlier part of it has."""
+    """Write the description of a run, unless it already exists."""
     folder.create()
-    folder.refuse_other_run(record.identity)  # which may have begun here while this one got ready
+    folder.refuse_other_run(record.identity)  # another run may have started here in the meantime
     begun = folder.read_record() is not None
     if not begun or not folder.candidates_file.exists():
         folder.write_sets(sets)
@@ -68,10 +68,10 @@ def begin(folder: RunFolder, record: Record, sets: Sets) -> None:
 
 
 def changed_versions(record: Record | None, device: torch.device) -> list[str]:
-    """What computes now and computed otherwise when the run began: it may round otherwise, too."""
+    """Return notes about versions that changed since the run began, because rounding may differ."""
     before = {} if record is None else record.versions
     return [
-        f"this run began with {name} {before[name]} and goes on with {now}: it may no longer end bit-equal."
+        f"this run began with {name} {before[name]} and continues with {now}: its result may differ in rounding."
         for name, now in _versions(device).items()
         if before.get(name, now) != now
     ]
@@ -82,14 +82,14 @@ def _versions(device: torch.device) -> dict[str, str]:
 
 
 def _processor(device: torch.device) -> str:
-    """Its kind, which decides how sums are rounded and how long they take."""
+    """Return the type of the processor, which affects rounding and speed."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _commit() -> str | None:
-    """The revision of these sources, where they are a checkout and not an installed package."""
+    """Return the git revision of the sources; None for an installed package."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

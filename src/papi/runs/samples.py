@@ -1,4 +1,4 @@
-"""Which samples of a dataset a run was trained on: all, unless a person has sorted out bad images."""
+"""Selects the samples that a run was trained on: all, unless a person has removed bad images."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from papi.runs.schema import Sets
 
 
 def trained_on(dataset: Dataset, sets: Sets) -> Dataset:
-    """The samples that the sets of a run are about, found by file name, else by position.
+    """Select the samples of a run's candidate sets by file name, otherwise by position.
 
-    A dataset that lacks one of them has changed since, and comes back as it is: the caller compares and says so.
+    If the dataset has changed and lacks one of them, it is returned unchanged; the caller compares and reports it.
     """
     if len(sets.candidates) >= len(dataset.samples):
         return dataset

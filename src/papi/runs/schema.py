@@ -1,7 +1,7 @@
-"""What stands in the files of a run, as typed records: metrics.jsonl, summary.json, config.json and the arrays.
+"""Typed records for the files of a run: metrics.jsonl, summary.json, config.json and the arrays.
 
-This is the one place that knows the names on disk. A record reads what earlier versions wrote: what they did not
-measure yet is `None`. What does not fit raises `ValueError` with the reason; `papi.runs.folder` names the file.
+Only this module defines the names on disk. Records also read files of earlier versions: values that these did not
+measure are `None`. Invalid values raise `ValueError` with the reason; `papi.runs.folder` adds the file name.
 """
 
 import dataclasses
@@ -12,35 +12,38 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from textwrap import shorten
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from papi.config import MAX_THREADS, RunConfig, Select, Values, from_dict, renamed
+from papi.data.packed_rows import Matrix, PackedRows, checked_rows, pack_sets, unpack_sets, worth_packing
 from papi.files.reading import is_unicode, parse_json, reason
 from papi.networks.preparation import Preparation
 
 T = TypeVar("T")
-MAX_EPOCHS = 10**7  # that a row may count: curves have a place for each
+_PACKED = ("values", "columns", "starts", "classes")  # arrays of packed rows
+_PACKED_SETS = _PACKED[1:]
+MAX_EPOCHS = 10**7  # largest epoch of a row, because curves allocate one value per epoch
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochRow:
-    """One line of metrics.jsonl: an epoch, counted from zero. `None` is what could not be measured."""
+    """One line of metrics.jsonl: the metrics of an epoch, counted from zero. `None` means not measured."""
 
     epoch: int
     loss: float
-    seconds: float  # since the run began, over all its parts
+    seconds: float  # of training since the run began, summed over resumes
     learning_rate: float | None = None
     images_per_second: float | None = None
-    cpu_seconds: float | None = None  # that the processors spent on the steps of this epoch
+    cpu_seconds: float | None = None  # CPU time of the steps of this epoch
     train_accuracy: float | None = None  # of the linear classifier on the training batches, among the candidates
     mean_confidence: float | None = None
-    disambiguation_accuracy: float | None = None  # share of training labels resolved to the true one
+    disambiguation_accuracy: float | None = None  # fraction of training labels resolved to the true one
     test_accuracy: float | None = None
     prototype_accuracy: float | None = None  # of the prototypical classifier on the test samples
     calibration_error: float | None = None
-    covering_rate: float | None = None  # this and the next two: on samples held out, by their candidates alone
+    covering_rate: float | None = None  # this and the next two: on held-out samples, from their candidates alone
     approximated_accuracy: float | None = None
     candidate_likelihood: float | None = None
     intra_similarity: float | None = None  # mean cosine within classes, on the test samples
@@ -53,16 +56,16 @@ class EpochRow:
     linear_only_right_in_candidates_std: float | None = None
     prototype_only_right_in_candidates: float | None = None
     prototype_only_right_in_candidates_std: float | None = None
-    logs: Mapping[str, float] = field(default_factory=dict)  # terms of the loss, and what else a method logs
+    logs: Mapping[str, float] = field(default_factory=dict)  # terms of the loss and other values that a method logs
 
     def to_json(self) -> Values:
-        """Flat, without what was not measured."""
+        """Flat, without values that were not measured."""
         own = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "logs"}
         return {name: value for name, value in own.items() if value is not None} | dict(self.logs)
 
     @classmethod
     def from_json(cls, values: object) -> "EpochRow":
-        """The inverse of `to_json`. A name that is none of the fields is a log, if it has a number."""
+        """The inverse of `to_json`. A number whose name is not a field is a log value."""
         read = _object(values, "a row")
         fields = {each.name for each in dataclasses.fields(cls)} - {"logs"}
         logs = {name: value for name, value in read.items() if name not in fields and _is_number(value)}
@@ -75,7 +78,7 @@ class EpochRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """summary.json: what a finished run gave. Its accuracy is that of the epoch picked without true labels."""
+    """summary.json: the results of a finished run. Its accuracy is that of the epoch selected without true labels."""
 
     method: str
     dataset: str
@@ -85,7 +88,7 @@ class Summary:
     seed: int | None = None
     flip_rate: float | None = None
     mean_candidates: float | None = None
-    singletons: float | None = None  # share of sets with one candidate, and with all of them
+    singletons: float | None = None  # fraction of sets with one candidate, and with all
     full_sets: float | None = None
     true_label_present: float | None = None
     select: Select = "last"
@@ -98,7 +101,7 @@ class Summary:
     calibration_error: float | None = None
     uncalibrated_error: float | None = None
     test_accuracy_last: float | None = None
-    test_accuracy_best: float | None = None  # chosen on the test images: for comparison alone
+    test_accuracy_best: float | None = None  # selected on the test images, only for comparison
     test_accuracy_last10: float | None = None
     training_images: int | None = None
     held_out_images: int | None = None
@@ -109,10 +112,10 @@ class Summary:
     ambiguous_resolved: int | None = None  # to the true label
     disambiguation_accuracy: float | None = None
     peak_memory: int | None = None  # bytes
-    trained_epochs: float | None = None  # fewer than `epochs` where the run was ended before
+    trained_epochs: float | None = None  # fewer than `epochs` if the run ended early
     kind: Literal["images", "features"] | None = None  # what the samples are
-    resolved_by_class: Mapping[str, int] | None = None  # images resolved to each class that is a candidate of any
-    collapsed_prototypes: tuple[str, ...] = ()  # classes whose prototype is zero, or the same as another's
+    resolved_by_class: Mapping[str, int] | None = None  # images resolved to each class that is a candidate
+    collapsed_prototypes: tuple[str, ...] = ()  # classes whose prototype is zero or equal to another
 
     def to_json(self) -> Values:
         """Every field by name."""
@@ -124,7 +127,7 @@ class Summary:
         read = _object(values, "a summary")
         read["collapsed_prototypes"] = _texts(read, "collapsed_prototypes")
         summary = _record(cls, read, "a summary")
-        if summary.trained_epochs is not None and not 0 <= summary.trained_epochs <= MAX_EPOCHS:  # NaN is not, either
+        if summary.trained_epochs is not None and not 0 <= summary.trained_epochs <= MAX_EPOCHS:  # also rejects NaN
             raise ValueError(f"trained_epochs is {summary.trained_epochs}, which does not fit")
         return summary
 
@@ -139,10 +142,10 @@ class ParentRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """config.json: what a run is, and what it was begun with."""
+    """config.json: the settings of a run, and the environment in which it began."""
 
     config: Values  # the settings, as `papi.config.to_dict` gives them
-    identity: Values  # all that decides the result
+    identity: Values  # everything that determines the result
     classes: tuple[str, ...] = ()
     parent: ParentRecord | None = None
     candidates: Mapping[str, float] = field(default_factory=dict)  # statistics of the sets
@@ -154,7 +157,7 @@ class Record:
 
     @property
     def run_config(self) -> RunConfig:
-        """The settings of the run, to be completed once more."""
+        """The settings of the run, which still have to be completed."""
         if not self.config:
             raise ValueError("it does not have all settings")
         settings = renamed(self.config)
@@ -163,7 +166,7 @@ class Record:
 
     @property
     def epochs(self) -> int | None:
-        """The number of epochs that the run was to have, if its settings say so."""
+        """The planned number of epochs, if the settings contain it."""
         found = self.config.get("epochs")
         return found if isinstance(found, int) and _is_whole(found) and found > 0 else None
 
@@ -175,11 +178,11 @@ class Record:
 
     @property
     def data_hash(self) -> str | None:
-        """The hash of its data; None where it cannot tell, as a child's has its parent's confidence in it."""
+        """The hash of its data; None for a run with a parent, whose hash includes the parent's confidence."""
         return None if self.parent is not None else self.identity.get("data_hash")
 
     def to_json(self) -> Values:
-        """Every field by name; a parent and annotators only where there are some."""
+        """Every field by name; parent and annotators only if there are any."""
         values = dataclasses.asdict(self)
         absent = {name for name in ("parent", "annotators") if not values[name]}
         return {name: each for name, each in values.items() if name not in absent}
@@ -190,7 +193,7 @@ class Record:
         read = _object(values, "the record of a run")
         for name in ("config", "identity", "candidates", "annotators", "versions"):
             if not isinstance(read.get(name, {}), dict):
-                raise ValueError(f"{name} is no JSON object")
+                raise ValueError(f"{name} is not a JSON object")
         if not read.get("identity"):
             raise ValueError("no settings in it")
         for name in ("classes", "command"):
@@ -202,19 +205,19 @@ class Record:
         record = _record(cls, {"config": {}} | read, "the record of a run")
         if record.threads is not None and not 1 <= record.threads <= MAX_THREADS:
             raise ValueError(f"threads is {record.threads}, which does not fit")
-        _ = record.preparation  # raises if it is none
+        _ = record.preparation  # raises if it is invalid
         return record
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrays:
-    """arrays.npz: what a finished run keeps of N training and M test samples, for labels and pictures."""
+    """arrays.npz: the results of a finished run for N training and M test samples."""
 
-    confidence: np.ndarray  # (N, K)
-    second_opinion: np.ndarray | None = None  # (N,) what the trained network thinks of the resolved label
+    confidence: Matrix  # (N, K) float; packed if N x K is large
+    second_opinion: np.ndarray | None = None  # (N,) the trained network's probability of the resolved label
     linear_label: np.ndarray | None = None  # (N,) int64: the candidate that each classifier prefers
     prototype_label: np.ndarray | None = None
-    held_out: np.ndarray | None = None  # (H,) int64: training samples that were not trained on
+    held_out: np.ndarray | None = None  # (H,) int64: held-out training samples
     test_probabilities: np.ndarray | None = None  # (M, K)
     embedding: np.ndarray | None = None  # (E, d) unit vectors of some test samples
     embedding_index: np.ndarray | None = None  # (E,) int64: which those are
@@ -223,18 +226,30 @@ class Arrays:
     prototypes: np.ndarray | None = None  # (K, d)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Those that there are, by name."""
-        return _known_arrays(self)
+        """The existing arrays by name. Packed confidence is several arrays."""
+        known = _known_arrays(self)
+        if not isinstance(self.confidence, PackedRows):
+            return known
+        del known["confidence"]
+        parts = {name: np.asarray(getattr(self.confidence, name)) for name in _PACKED}
+        return {f"confidence_{name}": array for name, array in parts.items()} | known
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Arrays":
         """The inverse of `to_arrays`."""
-        return _arrays(cls, arrays, table="confidence", kinds="f")
+        known: dict[str, Any] = dict(arrays)
+        parts = [arrays.get(f"confidence_{name}") for name in _PACKED]
+        if "confidence" not in arrays and any(part is not None for part in parts):
+            known["confidence"] = checked_rows(*_whole(parts))
+        return _arrays(cls, known, table="confidence", kinds="f")
 
     def require_fitting(self, candidates: np.ndarray) -> None:
-        """Stop at an array that does not fit the candidate sets `(N, K)` of the run."""
+        """Raise ValueError if an array does not match the candidate sets `(N, K)` of the run."""
         samples, classes = candidates.shape
-        _require_numbers("confidence", self.confidence, (samples, classes))
+        if not isinstance(self.confidence, PackedRows):
+            _require_numbers("confidence", self.confidence, (samples, classes))
+        elif not self.confidence.fits(candidates):
+            raise ValueError("its confidence is about other sets")
         _require_numbers("second_opinion", self.second_opinion, (samples,))
         _require_places("linear_label", self.linear_label, samples, classes)
         _require_places("prototype_label", self.prototype_label, samples, classes)
@@ -252,20 +267,28 @@ class Arrays:
 
 @dataclass(frozen=True, kw_only=True)
 class Sets:
-    """candidates.npz: the candidate sets of N training samples, and where those come from."""
+    """candidates.npz: the candidate sets of N training samples, with their file names or rows."""
 
     candidates: np.ndarray  # (N, K) bool
     file_names: np.ndarray | None = None  # (N,) text
-    rows: np.ndarray | None = None  # (N,) int64, in what was read
+    rows: np.ndarray | None = None  # (N,) int64, in the source data
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Those that there are, by name."""
-        return _known_arrays(self)
+        """The existing arrays by name. A large and sparse mask is packed."""
+        known = _known_arrays(self)
+        if worth_packing(self.candidates):
+            del known["candidates"]
+            known |= pack_sets(self.candidates)
+        return known
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Sets":
         """The inverse of `to_arrays`."""
-        sets = _arrays(cls, arrays, table="candidates", kinds="b")
+        known = dict(arrays)
+        parts = [arrays.get(name) for name in _PACKED_SETS]
+        if "candidates" not in arrays and any(part is not None for part in parts):
+            known["candidates"] = unpack_sets(*_whole(parts))
+        sets = _arrays(cls, known, table="candidates", kinds="b")
         samples = len(sets.candidates)
         if sets.file_names is not None and (sets.file_names.shape != (samples,) or sets.file_names.dtype.kind != "U"):
             raise ValueError(_unfit("file_names", sets.file_names))
@@ -277,15 +300,15 @@ class Sets:
 
 @dataclass(frozen=True)
 class Rows:
-    """metrics.jsonl as it is: the rows that can be read, and what is wrong with it."""
+    """The contents of metrics.jsonl: the readable rows, and a description of any damage."""
 
     rows: tuple[EpochRow, ...]
-    half: bool  # it ends in half a line, as a kill in the middle of a write leaves it
-    problem: str | None = None  # of the first line that cannot be read; the rows before it are there
+    half: bool  # it ends in an incomplete line, as after a kill during a write
+    problem: str | None = None  # of the first unreadable line; the rows before it are included
 
     @classmethod
     def from_text(cls, text: str) -> "Rows":
-        """Read as far as it goes."""
+        """Read up to the first unreadable line."""
         *lines, last = text.split("\n")
         rows: list[EpochRow] = []
         for number, line in enumerate(lines, 1):
@@ -314,12 +337,12 @@ def _is_number(value: object) -> bool:
 
 
 def _is_whole(value: object) -> bool:
-    """An integer that arrays can hold. JSON knows larger ones, which overflow wherever they are used."""
+    """An integer that fits into an array. JSON allows larger ones, which would overflow."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def _record(kind: type[T], values: object, what: str) -> T:
-    """A dataclass from a JSON object. Names it does not know are of a later version, and left out."""
+    """A dataclass from a JSON object. Unknown names are from a later version and are ignored."""
     of_any_kind: type = kind
     hints = _hints(of_any_kind)
     read = {name: value for name, value in _object(values, what).items() if name in hints}
@@ -343,7 +366,7 @@ def _shown(value: object) -> str:
 
 
 def _require_settings(values: object, kind: type, version: str) -> None:
-    """Stop at a setting that is unknown or of the wrong type: JSON may hold anything, and a dataclass takes it."""
+    """Raise ValueError for an unknown setting or a wrong type, which a dataclass would accept."""
     hints = _hints(kind)
     for name, value in _object(values, "settings").items():
         if name not in hints:
@@ -360,7 +383,7 @@ def _require_settings(values: object, kind: type, version: str) -> None:
 
 
 def _suits(value: object, hint: object) -> bool:
-    """Whether a value is of a type that a record names."""
+    """Whether a value has the type that a record declares."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_suits(value, each) for each in parts)
@@ -382,19 +405,26 @@ def _known_arrays(record: Arrays | Sets) -> dict[str, np.ndarray]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _arrays(kind: type[T], arrays: Mapping[str, np.ndarray], table: str, kinds: str) -> T:
-    """A record of arrays, of which one must be there: a table `(N, K)` with numbers of one of NumPy's `kinds`."""
+def _whole(parts: list[np.ndarray | None]) -> list[np.ndarray]:
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        raise ValueError("a part of its packed rows is missing")
+    return found
+
+
+def _arrays(kind: type[T], arrays: Mapping[str, Any], table: str, kinds: str) -> T:
+    """A record of arrays, with a required table `(N, K)` of numbers of one of NumPy's `kinds`."""
     names = {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if table not in arrays:
         raise ValueError(f"it has no array {table}")
     found = arrays[table]
-    if found.ndim != 2 or not found.size or found.dtype.kind not in kinds:
+    if len(found.shape) != 2 or 0 in found.shape or found.dtype.kind not in kinds:
         raise ValueError(_unfit(table, found))
     return kind(**{name: value for name, value in arrays.items() if name in names})
 
 
 def _require_numbers(name: str, array: np.ndarray | None, shape: tuple[int | None, ...]) -> None:
-    """Stop at an array that is not one of floats with this shape; None stands for any length."""
+    """Raise ValueError unless an array has floats and this shape; None stands for any length."""
     if array is None:
         return
     fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
@@ -403,7 +433,7 @@ def _require_numbers(name: str, array: np.ndarray | None, shape: tuple[int | Non
 
 
 def _require_places(name: str, array: np.ndarray | None, count: int | None, below: int | None) -> None:
-    """Stop at an array that is not `count` whole numbers from 0 to `below`; None stands for any number."""
+    """Raise ValueError unless an array has `count` integers from 0 to below `below`; None stands for any number."""
     if array is None:
         return
     fits = array.ndim == 1 and array.dtype.kind in "iu" and count in (None, len(array))
@@ -411,5 +441,5 @@ def _require_places(name: str, array: np.ndarray | None, count: int | None, belo
         raise ValueError(_unfit(name, array))
 
 
-def _unfit(name: str, array: np.ndarray) -> str:
+def _unfit(name: str, array: Matrix) -> str:
     return f"its array {name} does not fit: it has the shape {array.shape} and the type {array.dtype}"

@@ -1,4 +1,4 @@
-"""From what a person asked for to what trains: data and candidate sets, settings, the method with its network.
+"""Prepares a run from its configuration: data and candidate sets, settings, and the method with its network.
 
 Imports `training` and everything above it.
 """

@@ -1,4 +1,4 @@
-"""From settings and data to what trains: the method with its network, the batches, the description of the model."""
+"""Builds the parts of a run from its settings and data: the method with its network, the loader and the model card."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from torch import nn
 from papi.config import Settings
 from papi.data.dataset import Dataset
 from papi.data.loader import Loader, on_device
+from papi.data.packed_rows import parts_of
 from papi.data.views.base import Normalise
 from papi.data.views.choose import views_of
 from papi.errors import UserError
@@ -24,7 +25,7 @@ from papi.runs.parent import Parent
 from papi.setup.encoder import card_of_encoder
 from papi.training.devices import half_precision
 
-FEW_FOR_STATISTICS = 128  # images in a step: fewer tell less than what batch-norm knows from pretraining
+FEW_FOR_STATISTICS = 128  # images per step; with fewer, the pretrained batch-norm statistics are better
 
 
 def build_method(
@@ -36,9 +37,9 @@ def build_method(
     network: Factory | nn.Module | None = None,
     encoder: Pretrained | None = None,
 ) -> Method:
-    """The method on its device, with a new network or the weights of a parent, ready for the first step.
+    """Build the method on its device, with a new network or the weights of a parent run.
 
-    The network is the one that the settings name, unless it is given itself. A copy is made of an `encoder` to tune.
+    The settings name the network unless `network` is given. An `encoder` to fine-tune is copied.
     """
     kind = find_method(settings.method)
     config = kind.Config(**settings.options)
@@ -60,7 +61,8 @@ def build_method(
     if config.needs_truth:
         if dataset.labels is None:
             raise UserError(
-                f"--method {settings.method} with these options needs true labels, and {dataset.name} has none."
+                f"--method {settings.method} with these options needs true labels, but {dataset.name} has none: choose "
+                "another method, or add true labels."
             )
         extras["truth"] = torch.from_numpy(dataset.labels)
     if config.needs_shape:
@@ -72,10 +74,11 @@ def build_method(
     method = kind(whole, packed(mask) if pack else mask, config, **extras)
     if parent is not None:
         parent.hand_prototypes(method)
-    if dataset.prior is not None and settings.candidates.kind is None:  # sets that are made know nothing of it
+    if dataset.prior is not None and settings.candidates.kind is None:  # synthetic candidate sets have no prior
         method.give_prior(torch.from_numpy(dataset.prior), settings.candidates.weigh or "auto")
     if dataset.initial_confidence is not None and method.confidence is not None:
-        method.confidence.start_from(torch.from_numpy(dataset.initial_confidence))
+        for part in parts_of(*dataset.initial_confidence.shape):
+            method.confidence.start_from(torch.from_numpy(dataset.initial_confidence[part]), part)
     if settings.optim.average:
         method.averaged = AveragedNetwork(method.network, settings.optim.average)
     if settings.compile:
@@ -86,7 +89,7 @@ def build_method(
 def build_loader(
     method: Method, dataset: Dataset, settings: Settings, normalise: Normalise, device: torch.device
 ) -> Loader:
-    """The batches of the training samples, which lie on the device as one tensor."""
+    """Build the loader of the training samples, which are stored on the device as one tensor."""
     return Loader(
         on_device(dataset.samples, device),
         method.candidates,
@@ -107,7 +110,7 @@ def card_of(
     network: Factory | nn.Module | None = None,
     encoder: Pretrained | None = None,
 ) -> ModelCard:
-    """What one must know to use the trained network."""
+    """Return the description that is needed to use the trained network."""
     return ModelCard(
         network=(settings.head or settings.network) if network is None else reference(network),
         class_names=dataset.class_names,

@@ -1,4 +1,4 @@
-"""The data that a config names, and the candidate sets that its settings ask for. Loads torch only if needed."""
+"""Loads the data of a config and creates the candidate sets of its settings. Imports torch only if needed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from papi.data.own.trees import read_tree
 from papi.errors import UserError
 from papi.networks.preparation import Preparation
 
-Made = np.ndarray | None  # candidate sets `(N, K) bool`, or None where making them was stopped
+Made = np.ndarray | None  # candidate sets `(N, K) bool`, or None if creating them was interrupted
 
 
 def load_dataset(
@@ -30,8 +30,10 @@ def load_dataset(
     progress: Progress = silent,
     preparation: Preparation | None = None,
 ) -> Dataset:
-    """The data a config names, with the candidate sets that people bring; images as photos for an encoder, if it is
-    said how they are to be prepared."""
+    """Load the data of a config, with its own candidate sets if there are any.
+
+    With a `preparation`, images are loaded as photos for a pretrained encoder.
+    """
     how = Reading(
         annotations=config.candidates.file,
         votes=config.candidates.votes,
@@ -61,12 +63,12 @@ def load_dataset(
 
 
 def as_photos(dataset: Dataset, preparation: Preparation) -> Dataset:
-    """The same images, as photos for an encoder: those of an array become pictures of their own."""
+    """Return the images as photos for an encoder; the images of an array become separate photos."""
     if dataset.photos is not None:
         return dataset
     if dataset.kind == "features":
         raise UserError(
-            f"{dataset.name} has features, and a pretrained encoder takes photos: leave out --network, or give images."
+            f"{dataset.name} has features, but a pretrained encoder needs photos: leave out --network, or use images."
         )
     parts = [part for part in (dataset.samples, dataset.test_samples) if part is not None]
     pictures = [picture_of(image) for part in parts for image in part]
@@ -82,13 +84,13 @@ def as_photos(dataset: Dataset, preparation: Preparation) -> Dataset:
 
 
 def require_apart(config: RunConfig, out: Path) -> None:
-    """Refuse to write a run into a folder of images whose folders are its classes: the run would be one of them."""
+    """Reject an output folder inside a folder of images with one subfolder per class: it would become a class."""
     data = Path(config.data)
     if config.data in SOURCES or config.candidates.file is not None or not data.is_dir() or leads_out(out, data):
         return
     if sorted_by_class(data):
         raise UserError(
-            f"{out} lies in {data}, where each folder is a class: choose a folder outside of it with --out."
+            f"{out} is inside {data}, where each subfolder is a class: choose a folder outside it with --out."
         )
 
 
@@ -98,9 +100,9 @@ def candidate_sets(
     stop_requested: Callable[[], bool] = lambda: False,
     progress: Progress = silent,
 ) -> Made:
-    """The sets that came with the data, or those that the settings ask for; None if making them was stopped."""
+    """Return the candidate sets of the data, or create those of the settings; None if that was interrupted."""
     if settings.candidates.kind is None:
-        assert dataset.candidates is not None, "settings name a kind where the data have no sets"
+        assert dataset.candidates is not None, "settings have a kind if the data have no candidate sets"
         made: Made = dataset.candidates
     elif settings.candidates.kind == "instance-dependent":
         made = _instance_dependent(dataset, settings, stop_requested, progress)
@@ -112,13 +114,13 @@ def candidate_sets(
 
 
 def _true_labels(dataset: Dataset) -> np.ndarray:
-    """What sets are made from."""
+    """Return the true labels that candidate sets are synthesized from."""
     if dataset.labels is None:
         raise UserError(
-            f"{dataset.name} has no true labels to make candidate sets from: give yours with --candidates.file."
+            f"{dataset.name} has neither candidate labels nor true labels: add candidate labels with --candidates.file."
         )
     if len(dataset.class_names) < 2:
-        raise UserError(f"{dataset.name} knows one class only: a classifier needs two or more.")
+        raise UserError(f"{dataset.name} has only one class: a classifier needs two or more.")
     return dataset.labels
 
 
@@ -128,7 +130,7 @@ def _make(dataset: Dataset, sets: CandidateSettings) -> np.ndarray:
         groups = dataset.groups if sets.groups is None else read_groups(sets.groups, dataset.class_names)
         if groups is None:
             raise UserError(
-                f"{dataset.name} has no superclasses: give groups of classes with --candidates.groups FILE."
+                f"{dataset.name} has no superclasses: specify groups of classes with --candidates.groups FILE."
             )
         return generators.hierarchical(labels, groups, sets.flip_rate, sets.seed)
     if sets.kind == "class-dependent":
@@ -143,7 +145,7 @@ def _make(dataset: Dataset, sets: CandidateSettings) -> np.ndarray:
 def _instance_dependent(
     dataset: Dataset, settings: Settings, stop_requested: Callable[[], bool], progress: Progress
 ) -> Made:
-    from papi.training.annotator import annotator_logits  # loads torch, which readers of reports do without
+    from papi.training.annotator import annotator_logits  # imports torch, which reports do not need
 
     labels, sets = _true_labels(dataset), settings.candidates
     logits = annotator_logits(
@@ -162,7 +164,7 @@ def _instance_dependent(
 
 
 def _matrix(name: str, classes: int, flip_rate: float) -> np.ndarray:
-    """A named case, or the matrix in a file."""
+    """Return a built-in matrix, or the matrix in a file."""
     if Path(name).suffix in (".csv", ".npy"):
         return read_matrix(Path(name), classes)
     return generators.case_matrix(name, classes, flip_rate)

@@ -1,10 +1,10 @@
-"""The pretrained encoder of a run: which one it is, and what it says about photos."""
+"""Loads the pretrained encoder of a run and embeds photos with it."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from papi.config import RunConfig
 from papi.data.dataset import Dataset, Progress, silent
@@ -12,14 +12,14 @@ from papi.data.images.embeddings import embedded
 from papi.data.images.kept import keep
 from papi.errors import UserError
 from papi.networks.card import EncoderCard
-from papi.networks.pretrained import Pretrained, is_pretrained, load_pretrained
+from papi.networks.pretrained import Pretrained, Root, is_pretrained, load_pretrained
 from papi.randomness import seed_torch
 from papi.runs.schema import Record
 from papi.training.devices import find_device
 
 
 def with_tuning(config: RunConfig) -> RunConfig:
-    """What is trained of the encoder, if there is a pretrained one: the head, unless a person says otherwise."""
+    """Return the config with `tune` set. With a pretrained encoder, only the head is trained by default."""
     pretrained = config.network is not None and (
         is_pretrained(config.network) or (":" in config.network and (config.tune or config.weights != "default"))
     )
@@ -28,39 +28,39 @@ def with_tuning(config: RunConfig) -> RunConfig:
         for option, value in asked.items():
             if value is not None:
                 raise UserError(
-                    f"{option} is for pretrained encoders, and {config.network or 'the default network'} is none: "
-                    "name one with --network, like timm:NAME or hf:NAME, or leave it out."
+                    f"{option} needs a pretrained encoder, and {config.network or 'the default network'} is not one: "
+                    "choose one with --network, such as timm:NAME or hf:NAME, or leave it out."
                 )
         return config
     return replace(config, tune=config.tune or "head")
 
 
 def find_encoder(config: RunConfig, *, fetch: bool = True) -> Pretrained | None:
-    """The pretrained encoder that a config names, with its weights; None if it names none.
+    """Return the pretrained encoder of a config with its weights; None if the config has none.
 
-    A config out of a file gets nothing fetched.
+    Without `fetch`, for example for a config read from a file, nothing is downloaded.
     """
     if config.tune is None:
         return None
-    assert config.network is not None, "what is tuned has a name"
+    assert config.network is not None, "a config with tune names its network"
     seed_torch(config.seed, "encoder")  # for random weights
     return load_pretrained(config.network, config.weights, config.data_size, fetch=fetch)
 
 
 def encoder_of(record: Record, config: RunConfig, path: Path, *, fetch: bool) -> Pretrained | None:
-    """The pretrained encoder of a run on disk. Stop if its weights are no longer those of the run."""
+    """Return the pretrained encoder of a saved run. Stop if its weights differ from those of the run."""
     encoder = find_encoder(config, fetch=fetch)
     known = record.identity.get("encoder") or {}
     if encoder is not None and encoder.checksum != known.get("checksum"):
         raise UserError(
-            f"{path} was trained with other weights of {encoder.reference} than there are now: bring back those, or "
-            "train a new run."
+            f"{path} was trained with other weights of {encoder.reference} than those on this machine: restore the "
+            "original weights, or train a new run."
         )
     return encoder
 
 
 def card_of_encoder(encoder: Pretrained, config: RunConfig) -> EncoderCard:
-    """What the files of a run say about it."""
+    """Return the description of an encoder for the files of a run."""
     return EncoderCard(
         reference=encoder.reference,
         checksum=encoder.checksum,
@@ -76,17 +76,21 @@ def seen_by(
     config: RunConfig,
     stop_requested: Callable[[], bool] = lambda: False,
     progress: Progress = silent,
+    *,
+    roots: bool = True,
 ) -> Dataset | None:
-    """A dataset as the network gets it: photos become features of a frozen encoder, from the cache where it has them.
+    """Return a dataset as input of the network: photos become cached features of a frozen encoder.
 
-    None if that was stopped.
+    The features are the `roots` of the encoder's outputs, unless the encoder will be fine-tuned. None if interrupted.
     """
     if encoder is None or dataset.photos is None:
         return dataset
     if config.tune != "head":
-        return replace(dataset, photos=keep(dataset.photos, progress=progress))  # they are seen in every epoch
+        return replace(dataset, photos=keep(dataset.photos, progress=progress))  # every epoch uses them
     device = find_device(config.device)
-    module = encoder.encoder.to(device)
+    module, named = encoder.encoder.to(device), encoder.checksum
+    if roots:
+        module, named = nn.Sequential(module, Root()), f"roots of {named}"
 
     def encode(images: Tensor) -> Tensor:
         features: Tensor = module(images.to(device))
@@ -95,10 +99,10 @@ def seen_by(
     def told(what: str, done: int, total: int) -> None:
         progress(what, done, total)
         if stop_requested():
-            raise KeyboardInterrupt  # what is embedded so far is kept
+            raise KeyboardInterrupt  # embeddings computed so far are kept
 
     try:
-        found = embedded(dataset, encode, encoder.checksum, views=config.data_views, progress=told)
+        found = embedded(dataset, encode, named, views=config.data_views, progress=told)
     except KeyboardInterrupt:
         if not stop_requested():
             raise

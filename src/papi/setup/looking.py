@@ -1,4 +1,4 @@
-"""What lies in a folder, and which options of `papi train` it takes: the eyes of `papi init`. Nothing is trained."""
+"""Detects the data in a folder and derives the options of `papi train` for `papi init`. Nothing is trained."""
 
 import os
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from papi.data.own.tables import cell_number, read_table
 from papi.errors import UserError
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".json", ".xml", ".npz", ".mat")
-_TRIED = 300  # names of a table that are looked for in each folder
-_SHOWN = 5  # classes in a line
+_TRIED = 300  # file names of a table to search for in each folder
+_SHOWN = 5  # classes listed in a line
 _MOST_BASES = 50
 _WHICH_LABELS = "Which file has the candidate labels?"
 
@@ -28,7 +28,7 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Understood:
-    """Options by name, with paths from the folder that was looked at, and what they are chosen by, a line each."""
+    """Options by name, with paths relative to the inspected folder, and the reasons for them, one line each."""
 
     options: dict[str, Value]
     told: tuple[str, ...]
@@ -36,7 +36,7 @@ class Understood:
 
 @dataclass(frozen=True)
 class Question:
-    """What only a person can tell: a sentence, the option that answers it, and what it may be."""
+    """A question for the user: its text, the option that answers it, and the possible answers."""
 
     text: str
     option: str
@@ -49,14 +49,14 @@ class _Labels:
 
     file: Path
     found: Annotations
-    base: Path  # the folder that its names begin at
-    options: dict[str, Value] = field(default_factory=dict)  # with which it is read
+    base: Path  # the folder that its file names are relative to
+    options: dict[str, Value] = field(default_factory=dict)  # options needed to read it
 
 
 def look(folder: Path, data: Path | None = None, table: Path | None = None) -> Understood | Question:
-    """Options for what is in a folder, as far as nobody has named the `data` or the `table` of candidates."""
+    """Return the options for the data in a folder, or a question. `data` and `table` are the answers so far."""
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give the one with your images and tables.")
+        raise UserError(f"{folder} is not a folder: specify the folder with your images and tables.")
     files = [table] if table is not None else list(_files(folder))
     if data is not None and not data.is_dir():
         return _features(folder, [data], [file for file in files if file != data])
@@ -75,7 +75,7 @@ def look(folder: Path, data: Path | None = None, table: Path | None = None) -> U
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Tables and exports in a folder and directly below it; not those of runs."""
+    """Yield the tables and exports in a folder and its subfolders, except those of runs."""
     below = (each for each in sorted(folder.iterdir()) if each.is_dir() and not each.name.startswith("."))
     for place in (folder, *below):
         if holds_run(place):
@@ -90,7 +90,7 @@ def _in_run(file: Path, folder: Path) -> bool:
 
 
 def _labels(file: Path, folder: Path, data: Path | None, images: list[Path]) -> _Labels | None:
-    """What a file says about the images, if it names any of them."""
+    """Return the labels in a file if it names any of the images."""
     if file.suffix.lower() == ".mat":
         return None
     found = _read(file, Rules(report=_ignore))
@@ -111,7 +111,7 @@ def _labels(file: Path, folder: Path, data: Path | None, images: list[Path]) -> 
 
 
 def _read(file: Path, rules: Rules) -> Annotations | None:
-    """The candidate sets in a file; None if it holds something else."""
+    """Return the candidate sets in a file; None if it contains something else."""
     try:
         return read_annotations(file, rules)
     except UserError:
@@ -119,11 +119,11 @@ def _read(file: Path, rules: Rules) -> Annotations | None:
 
 
 def _ignore(problem: str) -> None:
-    """`papi check` tells what is wrong with a file; here it counts what it is about."""
+    """Ignore a problem: `papi check` reports them, and here only the kind of file matters."""
 
 
 def _bases(folder: Path, file: Path, images: list[Path]) -> list[Path]:
-    """Folders that the names in a file may begin at, the likeliest first."""
+    """Return the folders that the names in a file may be relative to, the most likely first."""
     places = {image.parent for image in images}
     above = {parent for place in places for parent in place.parents if folder in (parent, *parent.parents)}
     return list(
@@ -147,59 +147,61 @@ def _annotated(folder: Path, chosen: _Labels, images: int) -> Understood:
     elif found.votes is not None and found.votes.max(initial=0) > 1:
         options["candidates.weigh"] = "auto"
     known = int((found.labels >= 0).sum())
-    voters = f", from the votes of {people:,} annotators" if people > 1 else ""
+    voters = f", from {people:,} annotators" if people > 1 else ""
     told = (
         f"{images:,} images in {chosen.base}",
         f"{chosen.file} has candidate labels for {len(found.where):,} of them, {_classes(found.class_names)}",
         f"{_sizes(found.candidates[~found.test])}{voters}",
-        f"true labels are given for {known:,} rows" if known else "true labels are not given",
+        f"true labels for {known:,} rows" if known else "no true labels",
     )
     return Understood(options, told)
 
 
 def _by_class(folder: Path, place: Path, images: list[Path], files: list[Path]) -> Understood:
-    """Images without a table: their folders may be their classes."""
+    """Return the options for images without a table, whose folders may be classes."""
     classes = classes_below(split_folders(place)["train"])
     named = [name for name in classes if any(True for _ in image_files(split_folders(place)["train"] / name))]
     if not sorted_by_class(place) or len(named) < 2:
-        tables = f" (looked at {', '.join(str(file) for file in files[:_SHOWN])})" if files else ""
+        tables = f" (read {', '.join(str(file) for file in files[:_SHOWN])})" if files else ""
         raise UserError(
-            f"{folder} has {len(images):,} images, but no table that names them{tables} and no folder for each class: "
-            "write a csv with the columns file_name and candidates, such as a.jpg,rose|tulip, and try again."
+            f"{folder} has {len(images):,} images, but no table that lists them{tables} and no folder per class: "
+            "write a csv file with the columns file_name and candidates, such as a.jpg,rose|tulip, and try again."
         )
-    run = f"../{folder.resolve().name}-run"  # inside, it would be a class
+    run = f"../{folder.resolve().name}-run"  # inside the folder, it would become a class
     told = (
-        f"{len(images):,} images in {place}, sorted into a folder for each class: {_classes(tuple(named))}",
-        "there is no table of candidates: the folders are true labels, and candidates are made from them",
-        f"the run is written to {run}, outside of the folders of the classes",
+        f"{len(images):,} images in {place}, with one folder per class: {_classes(tuple(named))}",
+        "no table of candidate labels: folder names are true labels, and candidate labels are synthesized from them",
+        f"the run is written to {run}, outside the class folders",
     )
     return Understood({"data": _within(place, folder), "out": run}, told)
 
 
 def _features(folder: Path, samples: list[Path], files: list[Path]) -> Understood | Question:
-    """A folder without images: arrays or a feature table."""
+    """Return the options for a folder without images: arrays or a feature table."""
     if not samples:
-        raise UserError(f"{folder} has no images and no table or array with samples: what is to be trained on?")
+        raise UserError(f"{folder} has no images and no table or array of samples: add your data, or specify --data.")
     if len(samples) > 1:
         return Question("Which file has the samples?", "--data", tuple(samples))
     (data,) = samples
     options: dict[str, Value] = {"data": _within(data, folder)}
     others = [file for file in files if file != data]
-    told = [f"{data} has the samples"]
+    told = [f"{data} contains the samples"]
     if not _holds_sets(data):
         if len(others) > 1:
             return Question(_WHICH_LABELS, "--candidates.file", tuple(others))
         if not others:
-            raise UserError(f"{data} has neither candidates nor labels: put a table with them beside it.")
+            raise UserError(
+                f"{data} has neither candidate labels nor true labels: add a table with them to the folder."
+            )
         options["candidates.file"] = _within(others[0], folder)
-        told.append(f"{others[0]} has their candidate labels, in the same order")
+        told.append(f"{others[0]} contains their candidate labels, in the same order")
     else:
-        told.append("it has candidates or true labels of its own")
+        told.append("it also contains candidate labels or true labels")
     return Understood(options, tuple(told))
 
 
 def _holds_samples(file: Path) -> bool:
-    """Whether a file has images or features, not labels alone."""
+    """Return whether a file contains images or features, not only labels."""
     suffix = file.suffix.lower()
     try:
         if suffix == ".mat":
@@ -220,7 +222,7 @@ def _holds_samples(file: Path) -> bool:
 
 
 def _holds_sets(file: Path) -> bool:
-    """Whether the file of the samples has candidates or labels, too."""
+    """Return whether the file of the samples also contains candidates or labels."""
     if file.suffix.lower() == ".mat":
         return True
     if file.suffix.lower() == ".npz":
@@ -231,8 +233,8 @@ def _holds_sets(file: Path) -> bool:
 def _sizes(candidates: np.ndarray) -> str:
     sizes = candidates.sum(1)
     if not len(sizes):
-        return "nothing to train on yet"
-    return f"{sizes.mean():.2f} candidate labels an image, {(sizes == 1).mean():.0%} have one"
+        return "no training images yet"
+    return f"{sizes.mean():.2f} candidate labels per image, {(sizes == 1).mean():.0%} have only one"
 
 
 def _classes(names: tuple[str, ...]) -> str:
@@ -241,5 +243,5 @@ def _classes(names: tuple[str, ...]) -> str:
 
 
 def _within(path: Path, folder: Path) -> str:
-    """A path as it is written from the folder."""
+    """Return a path relative to the folder."""
     return Path(os.path.relpath(path, folder)).as_posix()

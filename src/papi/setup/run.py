@@ -1,4 +1,4 @@
-"""A run that is ready to train, and what is measured when it ends."""
+"""Prepares a run for training and evaluates it at the end."""
 
 from dataclasses import dataclass
 
@@ -33,21 +33,21 @@ from papi.types import Progress
 
 @dataclass(frozen=True)
 class Trained:
-    """What a run leaves in memory."""
+    """The results of a run in memory."""
 
     method: Method
     card: ModelCard
     arrays: Arrays
-    encoder: nn.Module | None = None  # frozen: photos pass it before the network
+    encoder: nn.Module | None = None  # frozen encoder that embeds photos for the network
 
 
 @dataclass(frozen=True)
 class Run:
-    """All that the steps of a run need."""
+    """Everything that the training steps of a run need."""
 
     settings: Settings
     identity: Values
-    dataset: Dataset  # with the samples that are held out
+    dataset: Dataset  # including the validation samples
     candidates: np.ndarray
     statistics: dict[str, float]
     device: torch.device
@@ -57,11 +57,11 @@ class Run:
     method: Method
     loader: Loader
     evaluator: Evaluator
-    truth: torch.Tensor | None  # of the samples that are trained on
+    truth: torch.Tensor | None  # true labels of the training samples
 
     @property
     def idle_notes(self) -> tuple[str, ...]:
-        """What to say if a person's own samples teach the method nothing: any class is possible, none is likelier."""
+        """A note if the method cannot learn from some samples because every class is equally possible for them."""
         if self.method.config.learns_from_full_sets or self.settings.candidates.kind is not None:
             return ()
         idle = np.asarray(self.candidates.all(1))
@@ -70,12 +70,12 @@ class Run:
         if not idle.any():
             return ()
         return (
-            f"{self.settings.method} learns nothing from {int(idle.sum()):,} of {len(idle):,} samples, for which every "
-            "class is possible: another --method, such as papi, guesses their labels.",
+            f"{self.settings.method} learns nothing from {int(idle.sum()):,} of {len(idle):,} samples, because every "
+            "class is a candidate: other methods, such as --method papi, estimate their labels.",
         )
 
     def fitted(self, state: State) -> State:
-        """A saved state, if this run can go on from it."""
+        """Check that this run can resume from a saved state, and return the state."""
         scaler = half_precision(self.settings.precision, self.device)[1]
         optimizer = build_optimizer(self.method, self.settings.optim)
         return fitted_state(state, self.method, optimizer, scaler, epochs=self.settings.epochs, steps=len(self.loader))
@@ -83,9 +83,9 @@ class Run:
     def conclude(
         self, rows: list[EpochRow], pick: Pick, test: Evaluation | None, memory: int, trained_epochs: float
     ) -> tuple[Summary, Trained]:
-        """Measure the model of the picked epoch.
+        """Evaluate the model of the selected epoch.
 
-        `test` is what the network of the last epoch says about the test samples, if that is known already.
+        `test` is the evaluation of the last epoch's network on the test samples, if it is already known.
         """
         method, samples = self.method, self.loader.samples
         if pick.saved is not None:
@@ -111,7 +111,7 @@ class Run:
         return summary, Trained(method, card, conclusion.arrays, frozen)
 
     def measure_epoch(self, state: State) -> EpochEnded:
-        """The row of an epoch that will not be trained to its end, from its sums so far."""
+        """Return the metrics of an unfinished epoch, from its sums so far."""
         last = Progress(state["epoch"], self.settings.epochs, state["step"] - 1, len(self.loader), self.loader.seed)
         means: Values = dict(Tally(self.truth, state["tally"]).means())
         means |= {"epoch": last.epoch, "learning_rate": learning_rate(self.settings.optim)(last)}
@@ -129,7 +129,7 @@ def prepare(
     network: Factory | nn.Module | None = None,
     encoder: Pretrained | None = None,
 ) -> Run:
-    """Hold samples out, and build the method, its network, the batches and the evaluator."""
+    """Split off the validation set, and build the method, its network, the loader and the evaluator."""
     device = find_device(settings.device)
     if settings.compile:
         require_compiler(device)

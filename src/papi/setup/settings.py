@@ -1,10 +1,10 @@
-"""From what a person asks for to what is run: every open value filled in, once.
+"""Completes a `RunConfig` to `Settings` with the values of a preset.
 
-quick   papi train                                       20 epochs of two passes, about two minutes on two cores
-paper   papi train --data cifar10 --preset paper         the released settings: 500 epochs, made for a GPU
+quick   papi train                                       40 epochs of one pass, about two minutes on two cores
+paper   papi train --data cifar10 --preset paper         the released settings: 500 epochs, for a GPU
 
-Whatever a method wants to have its own way stands in the method's file. A method without a release, as those from
-outside the package, is trained with the optimizer of the paper's own.
+Settings that are specific to a method are in the file of the method. A method without released settings, such as one
+from outside the package, is trained with the released optimizer settings of PaPi.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from papi.methods import METHODS, find_method
 from papi.methods.config import MethodConfig, Release
 from papi.methods.options import parse_options
 
-HOLDOUT = 0.1  # share of the training samples that choosing an epoch takes
+HOLDOUT = 0.1  # fraction of the training samples that --select and --stop-when hold out
 FEATURE_EPOCHS = 200
 EMBEDDING_EPOCHS = 50
 TUNED_EPOCHS = 3
@@ -35,21 +35,27 @@ TUNED_EPOCHS = 3
 
 @dataclass(frozen=True)
 class Preset:
-    """Values for one run."""
+    """Default values for one run."""
 
     network: str
     epochs: int
     batch_size: int
     drop_last: bool
     optim: OptimSettings
-    options: Values  # of the method, where they are not its defaults
+    options: Values  # of the method, if they differ from its defaults
 
 
 def complete(config: RunConfig, *, features: bool, sets_given: bool) -> Settings:
-    """The settings of a run; what the person set stays.
+    """Return the complete settings of a run. Values that the config sets are kept.
 
-    `features` and `sets_given` are what only the data can tell: whether samples are rows of a feature table, and
-    whether candidate sets come with them.
+    Parameters
+    ----------
+    config
+        The requested configuration.
+    features
+        Whether the samples are rows of a feature table.
+    sets_given
+        Whether the data include candidate sets.
     """
     if config.preset not in PRESETS:
         raise unknown("preset", config.preset, PRESETS)
@@ -77,7 +83,7 @@ def complete(config: RunConfig, *, features: bool, sets_given: bool) -> Settings
 
 
 def settings_for(config: RunConfig, dataset: Dataset) -> Settings:
-    """What is run if a config is trained on a dataset."""
+    """Return the complete settings of a config for a dataset."""
     return complete(config, features=dataset.kind == "features", sets_given=dataset.candidates is not None)
 
 
@@ -103,7 +109,7 @@ def quick(config: RunConfig, kind: type[MethodConfig], given: Values, features: 
 
 
 def _quick_features(config: RunConfig, kind: type[MethodConfig], given: Values) -> Preset:
-    """For feature tables, chosen on held-out parts of training data (docs/results.md): the same for every method.
+    """Settings for feature tables, tuned on validation sets (docs/results.md) and the same for every method.
 
     papi train --data lost.mat                           200 epochs, seconds on one core
     """
@@ -115,17 +121,17 @@ def _quick_features(config: RunConfig, kind: type[MethodConfig], given: Values) 
         nesterov=False,
         weight_decay=1e-5,
         decay="matrices",
-        schedule="multistep",  # the last epoch counts: a high rate to the end makes its result a matter of luck
+        schedule="multistep",  # a high learning rate until the end would make the result of the last epoch random
     )
     return Preset("mlp", epochs, 128, False, optim, kind.quick(epochs, given))
 
 
 def _quick_embeddings(config: RunConfig, kind: type[MethodConfig], given: Values) -> Preset:
-    """For features of a frozen encoder, chosen on held-out training photos (docs/photos.md): the same for every method.
+    """Settings for embeddings of a frozen encoder, tuned on validation photos and the same for every method.
 
     papi train --data photos/ --network timm:NAME        50 epochs, seconds on one core once photos are embedded
 
-    A linear head: with large candidate sets, a hidden layer learns wrong candidates by heart. Its weights decay a lot.
+    The head is linear with strong weight decay: with large candidate sets, a hidden layer memorizes wrong candidates.
     """
     epochs = config.epochs or EMBEDDING_EPOCHS
     optim = OptimSettings(
@@ -133,7 +139,7 @@ def _quick_embeddings(config: RunConfig, kind: type[MethodConfig], given: Values
         lr=1e-3,
         momentum=0.9,
         nesterov=False,
-        weight_decay=0.02,
+        weight_decay=0.05,
         decay="matrices",
         schedule="cosine",
     )
@@ -141,7 +147,7 @@ def _quick_embeddings(config: RunConfig, kind: type[MethodConfig], given: Values
 
 
 def _quick_tuned(config: RunConfig, kind: type[MethodConfig], given: Values) -> Preset:
-    """For a pretrained encoder that goes on learning. It begins with the head that was found while it was frozen.
+    """Settings to fine-tune a pretrained encoder, starting from the head that was trained on the frozen encoder.
 
     papi train --data photos/ --network timm:NAME --tune all        3 epochs, each several times the cost of embedding
     """
@@ -155,14 +161,14 @@ def _quick_tuned(config: RunConfig, kind: type[MethodConfig], given: Values) -> 
         decay="matrices",
         schedule="warmup-cosine",
         clip_norm=1.0,
-        encoder_lr=1e-3,  # a larger one would first undo what it knows
+        encoder_lr=1e-3,  # a larger rate would first destroy the pretrained features
     )
-    options = kind.quick(epochs, given) | kind.frozen(epochs, given)  # as the head was found, which costs least, too
+    options = kind.quick(epochs, given) | kind.tuned(epochs, given)
     return Preset(config.network or "", epochs, 32, False, optim, options)
 
 
 def paper(config: RunConfig, kind: type[MethodConfig], given: Values, features: bool) -> Preset:
-    """The settings of the method's release for the dataset and the flip rate."""
+    """The settings of the method's released code for the dataset and the flip rate."""
     release = _release(config, kind, given)
     optim = OptimSettings(
         optimizer=release.optimizer,
@@ -180,11 +186,13 @@ def paper(config: RunConfig, kind: type[MethodConfig], given: Values, features: 
 
 def _release(config: RunConfig, kind: type[MethodConfig], given: Values) -> Release:
     source, sets = SOURCES.get(config.data), config.candidates
-    data = config.data if source is None else source.twin or source.part_of or config.data  # as a release knows it
+    data = (
+        config.data if source is None else source.twin or source.part_of or config.data
+    )  # the name in the released code
     release = kind.released(data, sets.flip_rate, sets.kind, given)
     if release is None:
         own = find_method(next(iter(METHODS))).Config.released(data, sets.flip_rate, sets.kind, {})
-        assert own is not None, "the paper's own method comes first and has a release"
+        assert own is not None, "the first method is PaPi, which has released settings"
         release = replace(own, options={})
     return release
 
@@ -205,8 +213,8 @@ def _candidates(config: RunConfig, sets_given: bool) -> CandidateSettings:
 
 
 def _require_used(sets: CandidateSettings) -> None:
-    """Stop at a setting that candidate sets of this kind are not made with: it would do nothing."""
-    kind = sets.kind or "given with the data"
+    """Reject options that have no effect for this kind of candidate sets."""
+    kind = f"of the kind {sets.kind}" if sets.kind else "part of the data"
     used = {
         "flip_rate": sets.kind is not None and sets.rate is not None,
         "noise_rate": sets.kind == "noisy",
@@ -215,7 +223,7 @@ def _require_used(sets: CandidateSettings) -> None:
     for name, counts in used.items():
         if not counts and getattr(sets, name) != getattr(CandidatesConfig(), name):
             option = f"--candidates.{name.replace('_', '-')}"
-            raise UserError(f"{option} does nothing for candidate sets that are {kind}: leave it out.")
+            raise UserError(f"{option} has no effect for candidate sets that are {kind}: leave it out.")
 
 
 def _holdout(config: RunConfig) -> float:
@@ -229,5 +237,5 @@ def _filled(given: OptimConfig, preset: OptimSettings) -> OptimSettings:
 
 
 def _typed(config: object) -> Values:
-    """The fields of a dataclass by name; nothing is copied or converted."""
+    """Return the fields of a dataclass by name, without copying or converting them."""
     return {field.name: getattr(config, field.name) for field in fields(config)}  # type: ignore[arg-type]

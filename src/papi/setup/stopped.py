@@ -1,4 +1,4 @@
-"""A run that has not ended, opened at its last checkpoint to use what it has learned so far. Nothing is written."""
+"""Opens an unfinished run at its last checkpoint, to use its current model. Nothing is written."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from papi.training.selection import Pick
 
 
 def is_stopped(path: Path) -> bool:
-    """Whether a folder holds a run with a checkpoint and no result yet."""
+    """Return whether a folder contains a run with a checkpoint but no result."""
     folder = RunFolder(path)
     kept = any(file.exists() for file in (folder.checkpoint_file, checkpoint.previous(folder.checkpoint_file)))
     return kept and folder.config_file.exists() and not folder.summary_file.exists()
@@ -39,9 +39,9 @@ def open_stopped(
     network: str | None = None,
     progress: Progress = silent,
 ) -> tuple[Trained, str]:
-    """What a run would leave if it ended at its last checkpoint, and a sentence that says which that is.
+    """Return the results of a run as if it ended at its last checkpoint, and a note that says which one.
 
-    The data of the run are read again. Code from outside the package has to be named once more, as for `train_on`.
+    The data of the run are read again. Code from outside the package must be named again, as for `train_on`.
     """
     folder = RunFolder(path)
     record = folder.begun()
@@ -53,10 +53,10 @@ def open_stopped(
     dataset = trained_on(images.limited(config.limit), sets)
     if not same_data(record.data_hash, dataset, sets.candidates):
         raise UserError(
-            f"the data of {path} have changed since it began, and it has not finished: bring back those it began with."
+            f"the data of the unfinished run {path} have changed since it began: restore the original data."
         )
     seen = seen_by(encoder, dataset, config, progress=progress)
-    assert seen is not None, "nobody has stopped it"
+    assert seen is not None, "it cannot be interrupted"
     run = prepare(seen, sets.candidates, settings_for(config, seen), record.identity, encoder=encoder)
     state = _newest(folder, run)
     run.method.load_state_dict(state["method"])
@@ -66,14 +66,11 @@ def open_stopped(
         rows.append(run.measure_epoch(state).row)
     _, trained = run.conclude(rows, pick, None, 0, state["epoch"])
     place = f"in epoch {state['epoch'] + 1}" if state["step"] else f"after epoch {state['epoch']}"
-    return trained, f"this run has not finished: its last checkpoint, {place} of {run.settings.epochs}, is used."
+    return trained, f"this run is unfinished; using its last checkpoint, {place} of {run.settings.epochs}."
 
 
 def model_of(run: Path, device: str, method: str | None, network: str | None) -> tuple[Model, str | None]:
-    """The model of a run; if the run has not finished, that of its last checkpoint, and a sentence that says so.
-
-    It lies on the device that a person has named, or `auto`.
-    """
+    """Load the model of a run on a device. For an unfinished run, use its last checkpoint and return a note."""
     place = find_device(device)
     if not run.is_dir() or not is_stopped(run):
         return load(run, str(place), network), None
@@ -82,18 +79,18 @@ def model_of(run: Path, device: str, method: str | None, network: str | None) ->
 
 
 def with_named_code(config: RunConfig, path: Path, method: str | None, network: str | None) -> RunConfig:
-    """The config of a run with what a person has named. Stop if it needs code that they have not."""
+    """Return the config of a run with the named code. Raise `UserError` if it needs code that is not named."""
     for option, found, named in (("method", config.method, method), ("network", config.network, network)):
         if named is None and needs_import(found or ""):
             raise UserError(
-                f"{path} was trained with the {option} {found}, and no code is run only because a file names it: if "
-                f"you trust it, name it once more with --{option} {found}."
+                f"{path} was trained with the {option} {found}, which is code from outside PaPi: if you trust it, add "
+                f"--{option} {found}."
             )
     return replace(config, method=method or config.method, network=network or config.network)
 
 
 def _newest(folder: RunFolder, run: Run) -> checkpoint.State:
-    """The newest whole checkpoint. A damaged one stays where it is: this only reads."""
+    """Return the newest intact checkpoint. Damaged ones are left in place, because this only reads."""
     damages: list[str] = []
     for file in (folder.checkpoint_file, checkpoint.previous(folder.checkpoint_file)):
         if not file.exists():
@@ -102,4 +99,4 @@ def _newest(folder: RunFolder, run: Run) -> checkpoint.State:
             return checkpoint.load(file, identity_hash(run.identity), torch.device("cpu"), run.fitted)
         except checkpoint.DamagedCheckpointError as damage:
             damages.append(str(damage))
-    raise UserError(f"{folder.path} has no checkpoint that can be read ({'; '.join(damages)}): train the run again.")
+    raise UserError(f"{folder.path} has no readable checkpoint ({'; '.join(damages)}): train the run again.")

@@ -1,6 +1,6 @@
-"""The network that makes instance-dependent candidates: trained on the true labels, then asked what it would confuse.
+"""The annotator network for instance-dependent candidates: it is trained on true labels to find confusable classes.
 
-What it says is kept in the cache under a name made of the data and the settings, so that it is trained once.
+Its predictions are stored in the cache under a key of the data and the settings, so that it is trained only once.
 """
 
 import json
@@ -54,10 +54,10 @@ def annotator_logits(
     stop_requested: Callable[[], bool] = lambda: False,
     progress: Progress = silent,
 ) -> np.ndarray | None:
-    """What the annotator says of every training image, in evaluation mode: `(N, K) float32`; None if it was stopped.
+    """Logits of the annotator for all training samples, in evaluation mode: `(N, K) float32`; None if interrupted.
 
-    A stopped training goes on from its last epoch when the same annotator is wanted again. Many processes train it
-    together, and the first alone touches the cache.
+    Interrupted training resumes from its last epoch when the same annotator is needed again. Several processes train
+    it together, and only the first one accesses the cache.
     """
     assert dataset.labels is not None
     if network == "small" and dataset.kind == "features":
@@ -74,7 +74,7 @@ def annotator_logits(
     held: list[Lock] = []
 
     def claim() -> tuple[bool, np.ndarray | None]:
-        """Whether to go on, and the logits if another run has made them while this one waited."""
+        """Whether to continue, and the logits if another run computed them while this one waited."""
         with _told_of(folder):
             folder.mkdir(parents=True, exist_ok=True)
             lock = _wait_for(folder, stop_requested)
@@ -98,18 +98,18 @@ def annotator_logits(
 
 @contextmanager
 def _told_of(folder: Path) -> Iterator[None]:
-    """A cache that cannot be written ends in a sentence."""
+    """Turn an error while writing the cache into a `UserError`."""
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"the cache {folder} cannot be written ({error.strerror}): make room, or set the environment variable "
-            "PAPI_CACHE to another folder."
+            f"the cache {folder} cannot be written ({error.strerror}): free disk space, or set the environment "
+            "variable PAPI_CACHE to another folder."
         ) from error
 
 
 def _wait_for(folder: Path, stop_requested: Callable[[], bool]) -> Lock | None:
-    """The folder for this process alone: of several runs that want the same annotator, one trains it."""
+    """Wait for the lock of the folder, so that only one of several runs trains the same annotator."""
     while not stop_requested():
         try:
             return Lock(folder)
@@ -178,14 +178,14 @@ def _train(
 
 
 def _content_key(dataset: Dataset, settings: dict[str, object]) -> str:
-    """A name for an annotator: its settings, and the samples and labels it learns from."""
+    """The cache key of an annotator: a hash of its settings, samples and labels."""
     form = repr((dataset.samples.shape, dataset.mean, dataset.std, dataset.recipe))
     learned_from = replace(dataset, test_samples=None, test_labels=None, prior=None, initial_confidence=None)
-    return content_hash(learned_from, f"{json.dumps(settings, sort_keys=True)}{form}".encode())[:32]
+    return content_hash(learned_from, [f"{json.dumps(settings, sort_keys=True)}{form}".encode()])[:32]
 
 
 def _read(file: Path, shape: tuple[int, int]) -> np.ndarray | None:
-    """What an earlier run kept; None where there is nothing, or it is damaged."""
+    """The logits that an earlier run saved; None if the file is missing or damaged."""
     try:
         logits: np.ndarray = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):

@@ -1,19 +1,19 @@
-"""One number by which a model's logits are divided, so that "90 % sure" means right nine times in ten."""
+"""Temperature scaling: divides logits by one number, so that a confidence of 90 % means an accuracy of 90 %."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
 from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 LOWEST, HIGHEST = 0.05, 20.0
-SAMPLES = 10_000  # one number needs no more, and the work stays below a second
+SAMPLES = 10_000  # enough to fit one number in less than a second
 
 
 def fit_temperature(logits: np.ndarray, candidates: np.ndarray, *, lowest: float = LOWEST) -> float:
-    """The temperature T at which softmax(logits / T) makes candidate sets `(N, K) bool` likeliest.
+    """Fit the temperature T for which softmax(logits / T) maximises the likelihood of candidate sets `(N, K) bool`.
 
-    What is made largest is the mean of log(sum of the probabilities of the candidates). Where a wrong label joins a
-    set whatever the true one is, this is the likelihood of the sets, so with enough sets T is as right as one fitted on
-    true labels. Sets that hold all labels say nothing; if all do, T is 1.
+    The objective is the mean of log(sum of the probabilities of the candidates). If wrong labels are added to a set
+    independently of the true label, this is the likelihood of the sets, so with enough sets T is as good as one fitted
+    on true labels. Sets that contain all labels are ignored; if all sets do, T is 1.
     """
     telling = np.flatnonzero(~candidates.all(1))
     if not len(telling):
@@ -26,7 +26,7 @@ def fit_temperature(logits: np.ndarray, candidates: np.ndarray, *, lowest: float
         sharpness = np.exp(-log_temperature)
         return float((logsumexp(some * sharpness, axis=1) - logsumexp(inside * sharpness, axis=1)).mean())
 
-    # The loss may have several valleys: look everywhere first, then walk down the deepest.
+    # The loss may have several minima: evaluate it on a grid first, then refine around the lowest value.
     grid = np.linspace(np.log(lowest), np.log(HIGHEST), 41)
     best = int(np.argmin([loss(place) for place in grid]))
     bounds = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]

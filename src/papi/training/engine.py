@@ -1,4 +1,4 @@
-"""The training loop. It writes no files: `fit` yields events for its caller to keep and to show."""
+"""The training loop. It writes no files: `fit` yields events that the caller saves and shows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -24,14 +24,14 @@ FINITE_CHECK_STEPS = 50
 
 @dataclass(frozen=True)
 class Stepped:
-    """A step is done."""
+    """A training step is complete."""
 
     progress: Progress
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What an evaluation gives: values for the row of the epoch, and what the network said about the test samples."""
+    """The result of an evaluation: metrics for the row of the epoch, and the network's outputs for the test samples."""
 
     values: dict[str, float] = field(default_factory=dict)
     test: Evaluation | None = None
@@ -39,7 +39,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class EpochEnded:
-    """An epoch is done; its row, and what the network said about the test samples."""
+    """An epoch is complete: its row of metrics, and the network's outputs for the test samples."""
 
     row: EpochRow
     test: Evaluation | None = None
@@ -47,7 +47,7 @@ class EpochEnded:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that is needed to go on from here. The tensors are live: save them before asking for the next event."""
+    """Everything needed to resume from here. The tensors are not copies: save them before requesting the next event."""
 
     state: State
 
@@ -76,10 +76,11 @@ def fit(
 ) -> Iterator[Event]:
     """Train `method` from the beginning, or from the state of an earlier snapshot.
 
-    Every epoch ends with a snapshot; within one, `snapshot_due` is asked after each step with the steps and seconds
-    since the last. When `stop_requested`, the step is finished, a snapshot taken, and the iteration ends. Of processes
-    that train together, all do what one of them is asked for. A `scaler` keeps the gradients of half precision from
-    vanishing. A gradient of the whole batch whose norm is above `clip_norm` is scaled down to it, unless that is 0.
+    Every epoch ends with a snapshot. Within an epoch, `snapshot_due` is called after each step with the steps and
+    seconds since the last snapshot. When `stop_requested` returns True, the iteration ends after the current step with
+    a snapshot. If several processes train together, a request to one of them applies to all. A `scaler` keeps
+    half-precision gradients from vanishing. Gradients of the whole batch are clipped to the norm `clip_norm`, unless
+    it is 0.
     """
     start, first_step, tally, clock = 0, 0, Tally(truth), Stopwatch()
     rows: list[EpochRow] = []
@@ -126,7 +127,7 @@ def fit(
             save = not last and (stop or due)
             if save or last or (step + 1) % FINITE_CHECK_STEPS == 0:
                 _require_finite("loss", int(first_bad), loader, epoch)
-            if save or last:  # the loss knows nothing yet of the last update
+            if save or last:  # the loss does not reflect the last update yet
                 _require_finite("network", -1 if _is_finite(method.network) else step, loader, epoch)
             yield Stepped(progress)
             if save:
@@ -156,22 +157,23 @@ def train_step(
     scaler: torch.amp.GradScaler | None = None,
     clip_norm: float = 0.0,
 ) -> StepOutput:
-    """One step; the losses it returns are those of the whole batch, of which this process may hold a part.
+    """Run one training step. It returns losses of the whole batch, even if this process holds only a part of it.
 
-    Parameters that a phase leaves idle get zero gradients: weight decay and momentum go on for them.
+    Parameters that a phase does not use get zero gradients, so weight decay and momentum still apply to them.
     """
-    part = distributed.locate(len(batch.index))
-    # Dropout differs between the processes, as it does between the rows of a batch.
+    part = distributed.locate(len(batch.index)) if batch.whole is None else distributed.split(batch.whole)
+    # Dropout differs between processes, as it does between the rows of a batch.
     seed_torch(progress.seed, f"step{part.rank or ''}", progress.epoch, progress.step)
-    output: StepOutput = method(batch, progress)
+    with distributed.step_on(part):
+        output: StepOutput = method(batch, progress)
     optimizer.zero_grad()
-    loss = part.share * output.loss  # the parts add up to the mean over the whole batch
-    (loss if scaler is None else scaler.scale(loss)).backward()  # type: ignore[no-untyped-call]
+    loss = part.share * output.loss  # the parts sum to the mean over the whole batch
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    for parameter in parameters:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-    distributed.add_gradients(parameters)
+    with distributed.adding_gradients(parameters):
+        (loss if scaler is None else scaler.scale(loss)).backward()  # type: ignore[no-untyped-call]
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
     if clip_norm:
         if scaler is not None:
             scaler.unscale_(optimizer)
@@ -180,10 +182,11 @@ def train_step(
         group["lr"] = learning_rate * group.get("share", 1.0)
     if scaler is None:
         optimizer.step()
-    else:  # a step whose gradients overflow is left out, and the next is scaled less
+    else:  # if gradients overflow, the step is skipped and the scale is reduced
         scaler.step(optimizer)
         scaler.update()
-    method.after_step(batch, progress)
+    with distributed.step_on(part):
+        method.after_step(batch, progress)
     distributed.average_statistics(method, part.share)
     if method.averaged is not None:
         method.averaged.follow(method.network, progress)
@@ -197,12 +200,12 @@ def _is_finite(network: Network) -> bool:
 
 
 def _require_finite(what: str, first_bad_step: int, loader: Loader, epoch: int) -> None:
-    """Stop at what is not finite. The samples are found again from the place of the step in the run."""
+    """Stop if a step had non-finite values. Its samples are recomputed from the epoch and the step."""
     if first_bad_step < 0:
         return
     indices = distributed.gather_rows(next(loader.epoch(epoch, first_bad_step)).index).tolist()
     raise NonFiniteError(
         f"the {what} was not finite in epoch {epoch + 1}, step {first_bad_step + 1}, with the training samples "
         f"{', '.join(map(str, indices[:8]))}{f' and {len(indices) - 8} more' if len(indices) > 8 else ''}. "
-        "What was saved before is kept; train again with a smaller --optim.lr in a new folder."
+        "Earlier checkpoints are kept; train again with a smaller --optim.lr in a new folder."
     )

@@ -1,4 +1,4 @@
-"""What a network says about samples: one pure function, for training, inference and export alike."""
+"""Applies a network to samples. Training, inference and export all use this one pure function."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from papi.networks import Network
 
 
 class Evaluation(NamedTuple):
-    """What the network says about samples, in evaluation mode, on the CPU."""
+    """The outputs of a network for samples, in evaluation mode, on the CPU."""
 
     logits: Tensor  # (N, K) float32 of the linear classifier
     embedding: Tensor  # (N, d) unit vectors
@@ -21,11 +21,11 @@ class Evaluation(NamedTuple):
 
     @property
     def probabilities(self) -> Tensor:
-        """`(N, K)` of the linear classifier."""
+        """Probabilities `(N, K)` of the linear classifier."""
         return self.logits.softmax(1)
 
     def calibrated(self, temperature: float) -> Tensor:
-        """Probabilities `(N, K)` at a temperature: above 1, a model that is too sure of itself becomes more modest."""
+        """Probabilities `(N, K)` at a temperature; a temperature above 1 corrects an overconfident model."""
         return (self.logits / temperature).softmax(1)
 
 
@@ -33,9 +33,9 @@ class Evaluation(NamedTuple):
 def evaluate(
     network: Network, samples: Tensor, normalise: Normalise, prototypes: Prototypes | None = None
 ) -> Evaluation:
-    """Pass over samples, images `(N, C, H, W) uint8` or features `(N, d)`. The network's state stays as it is.
+    """Apply a network to images `(N, C, H, W) uint8` or features `(N, d)`. The state of the network does not change.
 
-    Of several processes, each takes a part; all get the whole.
+    Several processes share the samples, and each gets the outputs for all of them.
     """
     part = distributed.split(len(samples))
     was_training = network.training
@@ -47,7 +47,7 @@ def evaluate(
         embeddings.append(network.project(output.features).cpu())
     network.train(was_training)
     embedding = part.gather(torch.cat(embeddings))
-    # Before a class is seen its prototype is zero and every score ties: there is nothing to report yet.
+    # Until the first class has been seen, all prototypes are zero and all scores are equal: there is nothing to report.
     seen = prototypes is not None and bool((prototypes.value != 0).any())
     scores = embedding @ prototypes.value.cpu().T if prototypes is not None and seen else None
     return Evaluation(part.gather(torch.cat(logits)), embedding, scores)

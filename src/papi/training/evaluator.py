@@ -1,5 +1,7 @@
-"""What an epoch, and a whole run, is measured by. This is the one part that knows true labels."""
+"""Evaluates epochs and runs. Only this module uses true labels."""
 
+from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -7,10 +9,12 @@ import torch
 from torch import Tensor
 
 from papi.data.dataset import Dataset
-from papi.data.loader import on_device
+from papi.data.loader import on_device, rows_at_once, values_of
+from papi.data.packed_rows import Matrix, PackedRows
 from papi.data.views.base import Normalise
 from papi.methods.base import Method
 from papi.methods.losses import candidate_argmax, candidate_softmax
+from papi.methods.packed import Candidates, PackedSets
 from papi.methods.state import Confidence
 from papi.runs.schema import Arrays
 from papi.training.calibration import fit_temperature
@@ -19,12 +23,14 @@ from papi.training.evaluation import Evaluation, evaluate
 from papi.training.metrics import accuracy, calibration_error, class_similarity, criteria
 from papi.training.selection import HeldOut
 
-EMBEDDING_SAMPLE = 2000  # test samples whose embedding is kept for pictures
-TRAINING_SAMPLE = 1000  # training samples, where there are no test samples
+EMBEDDING_SAMPLE = 2000  # test samples whose embedding is saved for plots
+ENTRIES = 2**24  # samples times classes that are processed at once
+ASKED = 20_000  # training samples used for calibration if there are more than ENTRIES
+TRAINING_SAMPLE = 1000  # training samples whose embedding is saved if there are no test samples
 
 
 class Conclusion(NamedTuple):
-    """What is measured at the end of a run, as far as it can be known."""
+    """The evaluation at the end of a run, as far as true labels are available."""
 
     arrays: Arrays
     calibration_error: float | None
@@ -34,9 +40,9 @@ class Conclusion(NamedTuple):
 
 
 class Evaluator:
-    """Measures a method on the test samples and on the training labels it has resolved, as far as the truth is known.
+    """Evaluates a method on the test samples and on its resolved training labels, where true labels are known.
 
-    Samples held out of training are measured by their candidate sets alone. It remembers nothing of a method.
+    On the validation set only candidate labels are used. The evaluator keeps no state of a method.
     """
 
     def __init__(
@@ -50,7 +56,7 @@ class Evaluator:
             self.test_samples = on_device(dataset.test_samples, device)
 
     def measure(self, method: Method) -> Measured:
-        """The measurements of an epoch."""
+        """The metrics of an epoch."""
         values = self._of_confidence(method)
         if self.held_out is not None:
             held = evaluate(method.result, self.held_out.samples, self.normalise)
@@ -66,7 +72,7 @@ class Evaluator:
         return Measured(values | {"intra_similarity": within, "inter_similarity": between}, test)
 
     def test(self, method: Method) -> Evaluation | None:
-        """What the method's network says about the test samples, if there are any."""
+        """The outputs of the method's network for the test samples, if there are any."""
         if self.test_samples is None:
             return None
         return evaluate(method.result, self.test_samples, self.normalise, method.prototypes)
@@ -74,42 +80,45 @@ class Evaluator:
     def _of_confidence(self, method: Method) -> dict[str, float]:
         if method.confidence is None:
             return {}
-        confidence, resolved = method.confidence.highest()  # outside the candidates only where sets are doubted
+        confidence, resolved = method.confidence.highest()  # a non-candidate only if the method models noisy sets
         values = {"mean_confidence": float(confidence.mean())}
         if self.labels is not None:
             values["disambiguation_accuracy"] = accuracy(resolved.cpu().numpy(), self.labels)
         return values
 
     def temperature(self, method: Method, samples: Tensor) -> float:
-        """What calibrates a method, by the candidate sets held out, else by those it was trained on.
+        """Fit the temperature of a method on the validation set, or on the training set if there is none.
 
-        A network is surer of what it was trained on than of anything else: such samples can only tell that it is too
-        sure of itself, never that it is too modest.
+        A network is more confident on its training samples than on others. They can show that it is overconfident, but
+        not that it is underconfident, so a temperature fitted on them is at least 1.
         """
         if self.held_out is not None:
             held = evaluate(method.result, self.held_out.samples, self.normalise)
             return fit_temperature(held.logits.numpy(), self.held_out.candidates)
-        trained = evaluate(method.result, samples, self.normalise)
-        return fit_temperature(trained.logits.numpy(), method.candidates[:].cpu().numpy(), lowest=1.0)
+        if method.candidates.shape.numel() <= ENTRIES:
+            rows = torch.arange(len(samples))
+        else:  # too many to fit into memory, and more than one number needs
+            rows = torch.from_numpy(np.linspace(0, len(samples) - 1, min(ASKED, len(samples)), dtype=int))
+        trained = evaluate(method.result, samples[rows.to(samples.device)], self.normalise)
+        sets = method.candidates[rows.to(samples.device)].cpu().numpy()
+        return fit_temperature(trained.logits.numpy(), sets, lowest=1.0)
 
     def conclude(
         self, method: Method, samples: Tensor, test: Evaluation | None, temperature: float = 1.0
     ) -> Conclusion:
-        """What a finished run keeps for pictures, and what is measured at its end.
+        """Compute the arrays that a finished run saves for reports, and its final metrics.
 
-        `test` is what the network says about the test samples. A method without a memory of its own resolves labels
-        with the trained network, and so are those of samples held out. What each classifier says about the training
-        samples now, within their candidates, is kept beside: where the two differ, a person should look.
+        `test` has the network's outputs for the test samples. The trained network resolves the labels of the validation
+        set, and all labels if the method stores no confidence. The label that each classifier now prefers among the
+        candidates of each training sample is also saved: samples on which the two differ are worth a second look.
         """
-        candidates = method.candidates[:].cpu()
-        prior = method.prior.shares(slice(None), method.candidates[:])
-        arrays = self._resolve(method, samples, candidates, temperature, prior, method.confidence)
-        right = None if self.labels is None else arrays["confidence"].argmax(1) == self.labels
+        own = self._resolve(method, samples, method.candidates, temperature, method.prior.shares, method.confidence)
+        right = None if self.labels is None else own.likeliest == self.labels
+        arrays, confidence = own.arrays, own.confidence
         if self.held_out is not None:
-            held_sets = torch.from_numpy(self.held_out.candidates)
-            prior = method.prior.of_others(self.held_out.prior, held_sets)
-            held = self._resolve(method, self.held_out.samples, held_sets, temperature, prior)
-            arrays = {name: _merged(self.held_out.rows, arrays[name], held[name]) for name in arrays}
+            held = self._resolve_held_out(method, self.held_out, temperature)
+            arrays = {name: _merged(self.held_out.rows, arrays[name], held.arrays[name]) for name in arrays}
+            confidence = _merged_rows(self.held_out.rows, confidence, held.confidence)
             arrays["held_out"] = np.flatnonzero(self.held_out.rows)
         error = None
         if test is None:
@@ -120,9 +129,9 @@ class Evaluator:
                 error = calibration_error(arrays["test_probabilities"], self.test_labels)
         if method.prototypes is not None:
             arrays["prototypes"] = method.prototypes.value.cpu().numpy()
-        ambiguous = (candidates.sum(1) > 1).numpy()
+        ambiguous = own.sizes > 1
         return Conclusion(
-            arrays=Arrays.from_arrays(arrays),
+            arrays=Arrays(confidence=confidence, **arrays),
             calibration_error=error,
             ambiguous=int(ambiguous.sum()),
             ambiguous_resolved=None if right is None else int(right[ambiguous].sum()),
@@ -130,40 +139,80 @@ class Evaluator:
         )
 
     def _of_training(self, method: Method, samples: Tensor) -> dict[str, np.ndarray]:
-        """Where the network places some training samples: a picture for those who have no test samples."""
+        """Embeddings of some training samples, to plot if there are no test samples."""
         chosen = np.linspace(0, len(samples) - 1, min(TRAINING_SAMPLE, len(samples)), dtype=int)
         some = evaluate(method.network, samples[torch.from_numpy(chosen)], self.normalise)
         trained_on = np.arange(len(samples)) if self.held_out is None else np.flatnonzero(~self.held_out.rows)
         return {"training_embedding": some.embedding.numpy(), "training_index": trained_on[chosen]}
 
+    def _resolve_held_out(self, method: Method, held_out: HeldOut, temperature: float) -> "_Labels":
+        """Resolve the labels of the validation set."""
+        sets = torch.from_numpy(held_out.candidates)
+
+        def prior(rows: slice, candidates: Tensor) -> Tensor | None:
+            return method.prior.of_others(None if held_out.prior is None else held_out.prior[rows], candidates)
+
+        return self._resolve(method, held_out.samples, sets, temperature, prior)
+
     def _resolve(
         self,
         method: Method,
         samples: Tensor,
-        candidates: Tensor,
+        candidates: Candidates,
         temperature: float,
-        prior: Tensor | None,
+        prior: Callable[[slice, Tensor], Tensor | None],
         known: Confidence | None = None,
-    ) -> dict[str, np.ndarray]:
-        """Confidence, the method's own if it is `known`, and the candidate that each classifier prefers.
+    ) -> "_Labels":
+        """Return the confidence, which is the method's own if `known`, and the candidate that each classifier prefers.
 
-        The second opinion is what the trained network thinks of the label that the confidence decided for. It is the
-        network's alone; a confidence that is made of it counts the prior `(n, K)` as the guesses in training do.
+        The second opinion is the trained network's probability of the label with the highest confidence. It does not
+        use the prior `(n, K)`; a confidence computed from the network does, like the label estimates in training.
+        Samples are processed in parts to limit memory.
         """
-        now = evaluate(method.result, samples, self.normalise, method.prototypes)
-        opinion = candidate_softmax(now.logits / temperature, candidates)
-        if known is not None:
-            confidence = known.all_rows.cpu()
-        else:
-            confidence = opinion if prior is None else candidate_softmax(now.logits / temperature, prior.cpu())
-        arrays = {
-            "confidence": confidence.numpy(),
-            "second_opinion": opinion.gather(1, candidate_argmax(confidence, candidates)[:, None])[:, 0].numpy(),
-            "linear_label": candidate_argmax(now.logits, candidates).numpy(),
-        }
-        if now.prototype_scores is not None:
-            arrays["prototype_label"] = candidate_argmax(now.prototype_scores, candidates).numpy()
-        return arrays
+        packs = isinstance(method.candidates, PackedSets)
+        found: list[tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]] = []
+        rows_of: list[Matrix] = []
+        for rows in self._parts(samples, candidates.shape[1]):
+            sets = candidates[rows]
+            now = evaluate(method.result, samples[rows], self.normalise, method.prototypes)
+            given = prior(rows, sets)
+            sets = sets.cpu()
+            opinion = candidate_softmax(now.logits / temperature, sets)
+            if known is not None:
+                confidence = known[rows].cpu()
+            else:
+                confidence = opinion if given is None else candidate_softmax(now.logits / temperature, given.cpu())
+            arrays = {
+                "second_opinion": opinion.gather(1, candidate_argmax(confidence, sets)[:, None])[:, 0].numpy(),
+                "linear_label": candidate_argmax(now.logits, sets).numpy(),
+            }
+            if now.prototype_scores is not None:
+                arrays["prototype_label"] = candidate_argmax(now.prototype_scores, sets).numpy()
+            found.append((arrays, confidence.argmax(1).numpy(), sets.sum(1).numpy()))
+            whole = confidence.numpy()
+            rows_of.append(PackedRows.of(whole, sets.numpy()) if packs else whole)
+        arrays_of, likeliest, sizes = zip(*found, strict=True)
+        return _Labels(
+            reduce(_joined, rows_of),
+            {name: np.concatenate([each[name] for each in arrays_of]) for name in arrays_of[0]},
+            np.concatenate(likeliest),
+            np.concatenate(sizes),
+        )
+
+    def _parts(self, samples: Tensor, classes: int) -> Iterator[slice]:
+        """Slices of whole batches, so that the network gets the same batches as in one pass over all samples."""
+        batch = rows_at_once(values_of(samples, self.normalise))
+        at_once = max(1, ENTRIES // classes // batch) * batch
+        return (slice(start, start + at_once) for start in range(0, len(samples), at_once))
+
+
+class _Labels(NamedTuple):
+    """The resolved labels of samples at the end of a run."""
+
+    confidence: Matrix  # (n, K)
+    arrays: dict[str, np.ndarray]  # other saved arrays, by name
+    likeliest: np.ndarray  # (n,) the label with the highest confidence
+    sizes: np.ndarray  # (n,) number of candidates
 
 
 def _of_test(test: Evaluation, temperature: float) -> dict[str, np.ndarray]:
@@ -176,8 +225,21 @@ def _of_test(test: Evaluation, temperature: float) -> dict[str, np.ndarray]:
     }
 
 
+def _joined(first: Matrix, second: Matrix) -> Matrix:
+    if isinstance(first, PackedRows) and isinstance(second, PackedRows):
+        return first.followed_by(second)
+    return np.concatenate((np.asarray(first), np.asarray(second)))
+
+
+def _merged_rows(held_out: np.ndarray, trained: Matrix, held: Matrix) -> Matrix:
+    """Like `_merged`, for dense or packed matrices."""
+    if not isinstance(trained, PackedRows) or not isinstance(held, PackedRows):
+        return _merged(held_out, np.asarray(trained), np.asarray(held))
+    return trained.followed_by(held).taking(np.argsort(np.argsort(held_out, kind="stable"), kind="stable"))
+
+
 def _merged(held_out: np.ndarray, trained: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """One array of all samples in their order, from those trained on and those held out."""
+    """Merge the arrays of training and validation samples into one array in the original order."""
     merged = np.empty((len(held_out), *trained.shape[1:]), trained.dtype)
     merged[~held_out], merged[held_out] = trained, held
     return merged

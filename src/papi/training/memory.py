@@ -1,4 +1,4 @@
-"""What a training step on large images takes, told before it begins."""
+"""Estimates the memory of a training step on large images before it begins."""
 
 import time
 
@@ -9,14 +9,14 @@ from papi.data.dataset import Dataset
 from papi.data.images.cache import LARGEST_KEPT
 from papi.methods.base import Method
 
-TRIED = 8  # photos that are decoded to see how fast that is
+TRIED = 8  # photos to decode to measure the speed
 
 
 @torch.no_grad()
 def step_bytes(method: Method, shape: tuple[int, ...], batch_size: int, device: torch.device) -> int:
-    """About how many bytes one step takes: what the layers keep for the backward pass, and half as much again.
+    """Estimate the bytes of one step: the activations kept for the backward pass, plus half as much for gradients.
 
-    That half is gradients on their way. Weights and what a method remembers are not counted: they are small.
+    Weights and the state of the method are small and not counted.
     """
     kept = 0
 
@@ -40,7 +40,7 @@ def step_bytes(method: Method, shape: tuple[int, ...], batch_size: int, device: 
 
 
 def large_image_notes(dataset: Dataset, method: Method, batch_size: int, device: torch.device) -> tuple[str, ...]:
-    """One sentence about memory and decoding for images that are large; for others, none."""
+    """A note about memory and decoding speed if the images are large."""
     if dataset.kind != "images" or max(dataset.input_shape) <= LARGEST_KEPT:
         return ()
     memory = step_bytes(method, dataset.input_shape, batch_size, device) / 1e9

@@ -1,4 +1,4 @@
-"""The optimizer and the learning rate that a config asks for."""
+"""Builds the optimizer and the learning-rate schedule of a config."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +10,18 @@ from papi.config import OptimSettings, Schedule
 from papi.methods.schedules import cosine_by_epoch, halving, multistep, warmup_cosine
 from papi.types import Progress
 
-_WARMUP = 0.15  # share of all steps
-_FLOOR = 1e-3  # share of the highest learning rate that is left at the end
-_MILESTONES = (1 / 2, 3 / 4)  # where in the run a multistep schedule drops
+_WARMUP = 0.15  # fraction of all steps
+_FLOOR = 1e-3  # final learning rate, as a fraction of the highest
+_MILESTONES = (1 / 2, 3 / 4)  # fractions of the run at which a multistep schedule drops
 _DROP = 0.1
-_ENCODER = ".encoder."  # in the names of its parameters
-_HALF_LIFE = 50  # epochs in which an exponential schedule falls to one half
+_ENCODER = ".encoder."  # part of the names of encoder parameters
+_HALF_LIFE = 50  # epochs after which an exponential schedule has halved
 
 
 def build_optimizer(module: nn.Module, config: OptimSettings) -> torch.optim.Optimizer:
-    """SGD or Adam over all parameters that learn. Weight decay is part of the gradient in both, as in the releases.
+    """Build SGD or Adam over all trainable parameters. Both add weight decay to the gradient, as the releases do.
 
-    An encoder with a learning rate of its own has groups of its own: their `share` of the rate is what they learn with.
+    An encoder with its own learning rate has its own parameter groups, whose `share` scales the learning rate.
     """
     learning = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
     encoder = [name for name in learning if config.encoder_lr and _ENCODER in f".{name}"]
@@ -37,7 +37,7 @@ def build_optimizer(module: nn.Module, config: OptimSettings) -> torch.optim.Opt
 
 
 def _by_decay(parameters: list[nn.Parameter], config: OptimSettings) -> list[dict[str, Any]]:
-    """Groups of parameters that decay and that do not."""
+    """Parameter groups with and without weight decay."""
     decays = {id(each) for each in parameters if config.decay == "all" or each.ndim > 1}
     groups: list[dict[str, Any]] = [
         {"params": [each for each in parameters if id(each) in decays], "weight_decay": config.weight_decay},
@@ -47,7 +47,7 @@ def _by_decay(parameters: list[nn.Parameter], config: OptimSettings) -> list[dic
 
 
 def learning_rate(config: OptimSettings) -> Callable[[Progress], float]:
-    """The learning rate as a function of where the run stands."""
+    """The learning rate as a function of the progress of the run."""
     highest, share = config.lr, _SHARES[config.schedule]
     return lambda progress: highest * share(progress)
 

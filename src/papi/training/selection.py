@@ -1,4 +1,4 @@
-"""Choosing the epoch whose model is kept by samples that have candidate sets and were not trained on."""
+"""Selects the epoch to keep, using a validation set that has only candidate labels."""
 
 import math
 from collections.abc import Sequence
@@ -19,25 +19,25 @@ from papi.runs.schema import EpochRow
 
 
 class HeldOut(NamedTuple):
-    """Samples that a run is judged by. Of their labels only the candidates are known here."""
+    """The validation set of a run. Only its candidate labels are known here."""
 
-    rows: np.ndarray  # (N,) bool: which of all samples they are
+    rows: np.ndarray  # (N,) bool: which samples are in the validation set
     samples: Tensor  # (M, C, H, W) uint8 or (M, d) float32, on the device
     candidates: np.ndarray  # (M, K) bool
-    prior: np.ndarray | None = None  # (M, K) float32, if something is known of their candidates
+    prior: np.ndarray | None = None  # (M, K) float32, if the data have a prior over candidates
 
 
 def hold_out(
     dataset: Dataset, candidates: np.ndarray, share: float, seed: int, device: torch.device
 ) -> tuple[Dataset, np.ndarray, HeldOut | None]:
-    """Split samples and candidate sets at random into those to train on and those held out; none at share 0."""
+    """Split samples and candidate sets at random into training and validation set; no validation set if share is 0."""
     if share == 0:
         return dataset, candidates, None
     count = round(share * len(candidates))
     if not 0 < count <= len(candidates) - 2:
         raise UserError(
-            f"{dataset.name} has {len(candidates)} training samples, too few to hold out {share:g} of them: "
-            "change --data.holdout, or train without it."
+            f"{dataset.name} has {len(candidates)} training samples, not enough to hold out {share:g} of them: "
+            "change --data.holdout, or leave it out."
         )
     rows = np.zeros(len(candidates), bool)
     rows[draws(seed, "held-out candidates").permutation(len(candidates))[:count]] = True
@@ -47,7 +47,7 @@ def hold_out(
 
 
 def has_stopped_rising(rows: Sequence[EpochRow], rule: StopWhen, patience: int) -> bool:
-    """Whether a criterion has had no new best value for so many epochs. The rows alone decide, so a run can resume."""
+    """Whether a criterion has not improved for `patience` epochs. It depends only on the rows, so a run can resume."""
     if rule == "never":
         return False
     values = [criterion_of(row, rule) for row in rows]
@@ -56,22 +56,22 @@ def has_stopped_rising(rows: Sequence[EpochRow], rule: StopWhen, patience: int) 
 
 
 def criterion_of(row: EpochRow, rule: Select | StopWhen) -> float | None:
-    """The value of an epoch that a rule goes by."""
+    """The value of an epoch that a rule uses."""
     return row.covering_rate if rule == "covering-rate" else row.approximated_accuracy
 
 
 class Pick:
-    """Remembers a method as it was after the epoch that a rule likes best so far. Its memory goes into checkpoints.
+    """Stores the state of a method after the best epoch so far by a rule. Checkpoints include it.
 
-    Of equal epochs the later is taken, as `metrics.picked` does.
+    Of equal epochs, the later is selected, as in `metrics.picked`.
     """
 
     def __init__(self, rule: Select, saved: PickedEpoch | None = None) -> None:
         self.rule = rule
-        self.saved = saved  # epoch, value and state of the method; None for the last epoch, which needs no memory
+        self.saved = saved  # epoch, value and state of the method; None for the rule "last"
 
     def see(self, row: EpochRow, method: Method) -> None:
-        """Take note of an epoch that has just ended."""
+        """Store the method if the epoch that has just ended is the best so far."""
         value = criterion_of(row, self.rule)
         if self.rule == "last" or value is None:
             return
@@ -80,10 +80,10 @@ class Pick:
             self.saved = {"epoch": row.epoch, "value": value, "method": state}
 
     def restore(self, method: Method) -> None:
-        """Bring a method back to the picked epoch."""
+        """Restore the state of the method after the selected epoch."""
         if self.saved is not None:
             method.load_state_dict(self.saved["method"])
 
     def row(self, rows: list[EpochRow]) -> EpochRow:
-        """The measurements of the picked epoch."""
+        """The row of the selected epoch."""
         return rows[-1 if self.saved is None else self.saved["epoch"]]

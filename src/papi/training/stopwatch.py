@@ -1,4 +1,4 @@
-"""The time that a run takes, over all its parts."""
+"""Measures the time of a run, including the time before it was resumed."""
 
 import time
 
@@ -8,10 +8,9 @@ from papi import distributed
 
 
 class Stopwatch:
-    """Seconds of a run, over all its parts: in total, in the training steps of this epoch, since the last save.
+    """Seconds of a run, including earlier parts: in total, in this epoch's training steps, and since the last save.
 
-    The time that processors worked on the steps of this epoch, in all processes, is kept beside: it hardly depends on
-    what else runs.
+    It also measures the CPU time of this epoch over all processes, which hardly depends on other programs.
     """
 
     def __init__(self, total: float = 0.0, lap: float = 0.0, cpu_lap: float = 0.0) -> None:
@@ -20,7 +19,7 @@ class Stopwatch:
         self._cpu_lap_start = time.process_time() - (cpu_lap if distributed.is_first() else 0.0)
 
     def total(self) -> float:
-        """Seconds since the run began, over all its parts."""
+        """Seconds of the whole run so far, including earlier parts."""
         return time.monotonic() - self._start
 
     def lap(self) -> float:
@@ -28,12 +27,12 @@ class Stopwatch:
         return time.monotonic() - self._lap_start
 
     def cpu_lap(self) -> float:
-        """Seconds that the processors of all processes have worked in this epoch."""
+        """CPU seconds of all processes in this epoch."""
         own = torch.tensor(time.process_time() - self._cpu_lap_start, dtype=torch.float64)
         return float(distributed.total({"seconds": own})["seconds"])
 
     def new_lap(self) -> None:
-        """Begin an epoch."""
+        """Start a new epoch."""
         self._lap_start, self._cpu_lap_start = time.monotonic(), time.process_time()
 
     def since_save(self) -> float:
@@ -41,6 +40,6 @@ class Stopwatch:
         return time.monotonic() - self._save
 
     def saved(self) -> dict[str, float]:
-        """What another stopwatch goes on from."""
+        """Arguments with which another stopwatch continues from here."""
         self._save = time.monotonic()
         return {"total": self.total(), "lap": self.lap(), "cpu_lap": self.cpu_lap()}

@@ -1,4 +1,4 @@
-"""The result of a run, in numbers."""
+"""Summarises the results of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from papi.config import Settings
 from papi.data.dataset import Dataset
+from papi.data.packed_rows import Matrix, parts_of
 from papi.runs.schema import EpochRow, Summary
 from papi.training.evaluator import Conclusion
 
-_SAME = 0.999  # cosine similarity from which two prototypes are one
+_SAME = 0.999  # cosine similarity above which two prototypes count as equal
 
 
 def summarise(
@@ -26,9 +27,9 @@ def summarise(
     temperature: float,
     peak_memory: int,
 ) -> Summary:
-    """What came out. The accuracy is that of the epoch picked without true labels, by default the last.
+    """Summarise a run. Its accuracy is that of the epoch selected without true labels, by default the last.
 
-    The accuracies of the last epoch and of the best on the test samples stand beside it.
+    The summary also has the accuracies of the last epoch and of the best epoch on the test samples.
     """
     accuracies = [row.test_accuracy for row in rows if row.test_accuracy is not None]
     last10 = accuracies[-10:]
@@ -73,16 +74,18 @@ def summarise(
     )
 
 
-def resolved_by_class(names: Sequence[str], candidates: np.ndarray, confidence: np.ndarray) -> dict[str, int]:
-    """How many images were resolved to each class that is a candidate of any."""
-    labels = np.where(candidates, confidence, -1).argmax(1)
-    counts = np.bincount(labels, minlength=len(names)).tolist()
+def resolved_by_class(names: Sequence[str], candidates: np.ndarray, confidence: Matrix) -> dict[str, int]:
+    """Number of images resolved to each class that is a candidate of at least one image."""
+    counts = np.zeros(len(names), np.int64)
+    for part in parts_of(*candidates.shape):
+        labels = np.where(candidates[part], confidence[part], -1).argmax(1)
+        counts += np.bincount(labels, minlength=len(names))
     used = np.atleast_1d(candidates.any(0)).tolist()
-    return {name: count for name, count, occurs in zip(names, counts, used, strict=True) if occurs}
+    return {name: count for name, count, occurs in zip(names, counts.tolist(), used, strict=True) if occurs}
 
 
 def collapsed(names: Sequence[str], candidates: np.ndarray, prototypes: np.ndarray | None) -> tuple[str, ...]:
-    """Candidate classes whose prototype `(d,)` tells nothing: no image ever came near it, or another has the same."""
+    """Candidate classes with a useless prototype `(d,)`: it was never updated, or equals another prototype."""
     if prototypes is None:
         return ()
     used = np.flatnonzero(candidates.any(0))

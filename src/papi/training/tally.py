@@ -9,9 +9,9 @@ from papi.types import Batch, StepOutput
 
 
 class Tally:
-    """Takes in the output of every step; `means` gives the row of the epoch.
+    """Adds up the output of every step; `means` returns the values for the row of the epoch.
 
-    `truth` are the true training labels `(N,)`, where known. They are counted with and never reach a method.
+    `truth` has the true training labels `(N,)`, if known. They are used only for counting and never reach a method.
     """
 
     def __init__(self, truth: Tensor | None, sums: dict[str, Tensor] | None = None) -> None:
@@ -19,7 +19,7 @@ class Tally:
         self.sums = sums or {}
 
     def add(self, output: StepOutput, batch: Batch) -> None:
-        """Take in a step: its losses, which are of the whole batch, and what each process counts in its part of it."""
+        """Add a step: its losses over the whole batch, and the counts of each process in its part of the batch."""
         counts = {"samples": torch.full((), len(batch.index), device=batch.index.device)}
         if self.truth is not None:
             counts |= self._count_right(output, batch, self.truth[batch.index])
@@ -31,13 +31,17 @@ class Tally:
             self._sum({name: count, f"{name}_squared": count**2} if "_only_right" in name else {name: count})
 
     def _count_right(self, output: StepOutput, batch: Batch, truth: Tensor) -> dict[str, Tensor]:
-        """How often the training outputs are right, and how often only one of the two classifiers is."""
+        """Count correct training outputs, and those that only one of the two classifiers gets right."""
         logits, scores = output.logits.detach(), output.prototype_scores
-        counts = {"train_accuracy": (candidate_argmax(logits, batch.candidates) == truth).sum()}
+        inside = candidate_argmax(logits, batch.candidates) == truth
+        counts = {"train_accuracy": inside.sum()}
         if scores is None:
             return counts
-        for suffix, mask in (("", torch.ones_like(batch.candidates)), ("_in_candidates", batch.candidates)):
-            linear, prototype = (candidate_argmax(values, mask) == truth for values in (logits, scores))
+        right = {
+            "": (logits.argmax(1) == truth, scores.argmax(1) == truth),
+            "_in_candidates": (inside, candidate_argmax(scores, batch.candidates) == truth),
+        }
+        for suffix, (linear, prototype) in right.items():
             counts[f"linear_only_right{suffix}"] = (linear & ~prototype).sum()
             counts[f"prototype_only_right{suffix}"] = (prototype & ~linear).sum()
         return counts

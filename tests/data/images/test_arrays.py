@@ -35,11 +35,11 @@ def test_channels_first_stay_as_they_are(count: int, channels: int, height: int,
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])
 def test_other_types_are_refused(dtype: type) -> None:
-    with pytest.raises(UserError, match=rf"the photos have type {np.dtype(dtype)}: give uint8"):
+    with pytest.raises(UserError, match=rf"the photos have type {np.dtype(dtype)}: use uint8"):
         as_image_array(np.zeros((2, 4, 4), dtype), "the photos")
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 4), (2, 2, 8, 8), (2, 8, 8, 4), (1, 2, 3, 4, 5)])
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(UserError, match=r"the photos have shape .*: give \(N, H, W\)"):
+    with pytest.raises(UserError, match=r"the photos have shape .*: use \(N, H, W\)"):
         as_image_array(np.zeros(shape, np.uint8), "the photos")

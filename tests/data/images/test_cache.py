@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_nothing(files: list[Path], cache: Path, monkeypatch:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match=r"cannot take 0 MB of decoded images \(the disk is full\): make room"):
+    with pytest.raises(UserError, match=r"cannot take 0 MB of decoded images \(the disk is full\): free disk space"):
         read_images(files, Wanted(), processes=1)
     assert not kept(cache)
 
@@ -134,7 +134,7 @@ def test_runs_that_build_it_at_once_end_with_one_file(files: list[Path], cache: 
 def test_a_bad_image_leaves_nothing(processes: int, files: list[Path], cache: Path) -> None:
     content = files[66].read_bytes()
     files[66].write_bytes(content[: len(content) // 2])
-    with pytest.raises(UserError, match=r"66.png is damaged .*: replace the image, or take its row out"):
+    with pytest.raises(UserError, match=r"66.png is damaged .*: replace the image, or remove its row"):
         read_images(files, Wanted(), processes=processes)
     assert not kept(cache)
 

@@ -180,7 +180,7 @@ def test_unusable_files(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="floating-point pixels"):
         decode(tmp_path / "f.tif", GREY)
     Image.fromarray(np.full((8, 8), 2**20, np.int32)).save(tmp_path / "i.tif")
-    with pytest.raises(ImageError, match="32 bits a pixel"):
+    with pytest.raises(ImageError, match="32 bits per pixel"):
         decode(tmp_path / "i.tif", GREY)
 
 
@@ -211,7 +211,7 @@ def test_links_to_themselves_and_pipes(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match=r"cannot be read \(Too many levels of symbolic links\)"):
         probe(tmp_path / "a.png")
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(ImageError, match="is no regular file"):
+    with pytest.raises(ImageError, match="is not a regular file"):
         decode(tmp_path / "folder.png", RGB)
 
 

@@ -190,9 +190,9 @@ def test_progress_counts_photos(files: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("encode", "word"),
     [
-        (lambda images: images, "one vector for each image"),
-        (lambda images: images.mean(), "one vector for each image"),
-        (lambda images: images.flatten(1)[:3], "one vector for each image"),
+        (lambda images: images, r"one vector per image; got shape \(9, 3, 14, 14\) for 9 images"),
+        (lambda images: images.mean(), r"one vector per image; got shape \(\) for 9 images"),
+        (lambda images: images.flatten(1)[:3], r"one vector per image; got shape \(3, 588\) for 9 images"),
         (lambda images: images.flatten(1) / 0, "not finite"),
         (lambda images: images.flatten(1) * 1e6, "larger than"),
     ],

@@ -92,7 +92,7 @@ def test_whole_file(server: str, tmp_path: Path) -> None:
 
 
 def test_a_partial_file_is_gone_on_with(server: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"broke off after 300,000 of 1,024,000 bytes: the same command goes on there"):
+    with pytest.raises(UserError, match=r"stopped after 300,000 of 1,024,000 bytes: run the same command to continue"):
         get(f"{server}/cut", tmp_path)
     assert not (tmp_path / "sub/file.bin").exists()
     assert get(f"{server}/whole", tmp_path).read_bytes() == CONTENT
@@ -113,7 +113,7 @@ def test_a_part_that_is_complete(server: str, tmp_path: Path) -> None:
 
 
 def test_a_wrong_file_is_removed(server: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"had the checksum .*; {MD5} is published"):
+    with pytest.raises(UserError, match=f"has the checksum .* instead of the published {MD5}"):
         get(f"{server}/wrong", tmp_path)
     assert not list((tmp_path / "sub").iterdir())
 
@@ -121,15 +121,15 @@ def test_a_wrong_file_is_removed(server: str, tmp_path: Path) -> None:
 def test_a_wrong_beginning_is_found_out(server: str, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/file.bin.part").write_bytes(b"y" * 1000)
-    with pytest.raises(UserError, match="had the checksum"):
+    with pytest.raises(UserError, match="has the checksum"):
         get(f"{server}/whole", tmp_path)
     assert get(f"{server}/whole", tmp_path).read_bytes() == CONTENT
 
 
 def test_a_missing_file_and_no_network(server: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"HTTP 404 .*put it at .*sub/file.bin"):
+    with pytest.raises(UserError, match=r"HTTP 404 .*save it as .*sub/file.bin"):
         get(f"{server}/missing", tmp_path)
-    with pytest.raises(UserError, match=r"cannot be downloaded .*Fetch http://127.0.0.1:9/x yourself and put it at"):
+    with pytest.raises(UserError, match=r"http://127.0.0.1:9/x cannot be downloaded .*save it as"):
         get("http://127.0.0.1:9/x", tmp_path)
 
 
@@ -162,8 +162,8 @@ def test_unpacking(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("member", "message"),
     [
-        (regular("/etc/papi"), "member '/etc/papi', which leads out"),
-        (regular("set/../../papi"), "which leads out of the archive"),
+        (regular("/etc/papi"), "member '/etc/papi' points outside"),
+        (regular("set/../../papi"), "points outside it"),
         (link("set/x", "/etc/passwd"), "the link 'set/x'"),
         (link("set/x", "set/one", tarfile.LNKTYPE), "the link 'set/x'"),
     ],
@@ -180,7 +180,7 @@ def test_archives_that_are_damaged(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(UserError, match="cannot be unpacked"):
         unpack(path, tmp_path / "set")
-    with pytest.raises(UserError, match="has no folder other in it"):
+    with pytest.raises(UserError, match="does not contain the folder other"):
         unpack(archive(tmp_path / "b.tar.gz", regular("set/one")), tmp_path / "other")
 
 
@@ -189,7 +189,7 @@ def test_an_archive_that_was_put_there(tmp_path: Path) -> None:
     remote = Remote("http://127.0.0.1:9/x", "a.tar.gz", hashlib.md5(path.read_bytes()).hexdigest(), "set")
     assert fetch(remote, tmp_path, lambda done, total: None) == tmp_path / "set"
     (tmp_path / "b.tar.gz").write_bytes(b"half")
-    with pytest.raises(UserError, match="It was not downloaded completely: it was removed"):
+    with pytest.raises(UserError, match="the download was incomplete and was removed"):
         fetch(Remote("http://127.0.0.1:9/x", "b.tar.gz", "0" * 32, "b"), tmp_path, lambda done, total: None)
 
 
@@ -198,7 +198,7 @@ def test_an_archive_that_was_put_there(tmp_path: Path) -> None:
     "address", ["http://[", "ftp://127.0.0.1/file", "file:///etc/passwd", "data:,x", "gopher://x/"]
 )
 def test_a_server_leads_to_the_web_only(address: str, server: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"which is not followed|cannot be downloaded"):
+    with pytest.raises(UserError, match=r"which is not secure|cannot be downloaded"):
         get(f"{server}/to/{address}", tmp_path)
     gc.collect()
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]

@@ -49,13 +49,13 @@ def test_one_image_in_six_is_for_testing(images: int, tests: int, tmp_path: Path
 def test_a_class_needs_an_image_for_each_part(tmp_path: Path) -> None:
     write_classes(tmp_path)
     (tmp_path / "n042" / "1.png").unlink()
-    with pytest.raises(UserError, match="n042 has 1 images: two are needed at least"):
+    with pytest.raises(UserError, match="n042 has 1 images: add at least two"):
         read_mini_imagenet(tmp_path, silent)
 
 
 def test_all_classes_are_needed(tmp_path: Path) -> None:
     published.write_images(tmp_path / "n1", ["a.png"])
-    with pytest.raises(UserError, match="1 folders of classes: 100 are needed"):
+    with pytest.raises(UserError, match="1 class folders instead of 100"):
         read_mini_imagenet(tmp_path, silent)
 
 

@@ -55,13 +55,13 @@ class Runs:
 )
 def test_everything_else_is_refused(value: object, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(pickle.dumps({"data": value}))
-    with pytest.raises(UserError, match=r"file asks to run code \(.*\): it is not a published file. Delete it"):
+    with pytest.raises(UserError, match=r"file tries to run code \(.*\), so it is not the published file: delete it"):
         read_pickle(tmp_path / "file")
 
 
 def test_nothing_has_been_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(pickle.dumps({"data": Runs(os.mkdir, str(tmp_path / "made"))}))
-    with pytest.raises(UserError, match="asks to run code"):
+    with pytest.raises(UserError, match="tries to run code"):
         read_pickle(tmp_path / "file")
     assert not (tmp_path / "made").exists()
 
@@ -71,13 +71,13 @@ def test_nothing_has_been_run(tmp_path: Path) -> None:
     [
         (b"", "is damaged"),
         (b"\x80\x02}q\x01(U\x04da", "is damaged"),
-        (b"\x80\x02]q\x01.", "holds a list, not the table of a published file"),
+        (b"\x80\x02]q\x01.", "contains a list instead of a dict"),
         (b"\x8d\x00\x00\x00\x00\x00\x00\x00\x80", "is damaged"),  # a text of 2**63 bytes
     ],
 )
 def test_damaged_files(content: bytes, says: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(UserError, match=rf"file {says}.* Fetch"):
+    with pytest.raises(UserError, match=rf"file {says}.* download"):
         read_pickle(tmp_path / "file")
 
 
@@ -104,7 +104,7 @@ def test_one_wrong_byte_is_read_or_refused(tmp_path: Path, place: int, value: in
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"file cannot be read: No such file .*Put the published file there"):
+    with pytest.raises(UserError, match=r"file cannot be read \(No such file .*replace it with the published file"):
         read_pickle(tmp_path / "file")
 
 

@@ -60,4 +60,6 @@ def test_a_hint_says_what_to_do(tmp_path: Path) -> None:
     source = replace(SOURCES["lost"], remotes=())
     assert source.hint("lost", tmp_path) == f"put lost.mat (unpacked) into {tmp_path} (see {source.published})"
     remote = replace(source, remotes=(Remote("http://x", "lost.mat", "0" * 32),))
-    assert remote.hint("lost", tmp_path).startswith(f"`papi datasets get lost --data-dir {tmp_path}` downloads it, or")
+    assert remote.hint("lost", tmp_path).startswith(
+        f"download it with `papi datasets get lost --data-dir {tmp_path}`, or"
+    )

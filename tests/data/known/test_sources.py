@@ -33,9 +33,7 @@ def test_fashion_mnist_gzipped_or_not(tmp_path: Path) -> None:
 
 def test_a_part_of_a_dataset_is_noted(tmp_path: Path) -> None:
     published.write_svhn(tmp_path)
-    assert load("svhn", tmp_path).notes == (
-        "this is not the whole of svhn: 20 + 10 of 73,257 + 26,032 published samples.",
-    )
+    assert load("svhn", tmp_path).notes == ("this is only part of svhn: 20 + 10 of 73,257 + 26,032 published samples.",)
 
 
 def test_svhn_calls_the_digit_zero_ten(tmp_path: Path) -> None:
@@ -101,7 +99,7 @@ def test_classes_that_nobody_belongs_to_are_left_out(tmp_path: Path) -> None:
     for name in ("lost", str(tmp_path / "lost.mat")):
         data = load(name, tmp_path)
         assert data.class_names == tuple(str(k) for k in range(16) if k not in (3, 15))
-        assert data.notes == ("classes of lost that no sample belongs to are left out: 3, 15.",)
+        assert data.notes == ("removed classes of lost without samples: 3, 15.",)
         assert data.labels is not None
         assert data.candidates is not None
         assert np.array_equal(data.candidates, np.eye(14, dtype=bool)[data.labels])
@@ -116,12 +114,12 @@ def test_a_class_without_samples_stays_where_a_set_would_become_empty(tmp_path: 
     published.write_partial_mat(tmp_path / "mine.mat", 30, 5, 4, target=target, partial_target=partial)
     data = load(str(tmp_path / "mine.mat"), tmp_path, Reading(allow_missing_truth=True))
     assert len(data.class_names) == 4
-    assert data.notes == (f"1 of 30 rows of {tmp_path}/mine.mat have a true label that is not among the candidates.",)
+    assert data.notes == (f"1 of 30 rows in {tmp_path}/mine.mat have a true label that is not a candidate.",)
 
 
 def test_a_file_of_another_dataset_is_refused(tmp_path: Path) -> None:
     published.write_partial_mat(tmp_path / "lost.mat", 50, 7, 16)
-    with pytest.raises(UserError, match=r"hold samples of shape \(7,\), not \(108,\)"):
+    with pytest.raises(UserError, match=r"have samples of shape \(7,\) instead of \(108,\)"):
         load("lost", tmp_path)
 
 
@@ -159,25 +157,25 @@ def test_only_data_with_superclasses_are_hierarchical(tmp_path: Path) -> None:
 
 def test_other_images_than_published_are_refused(tmp_path: Path) -> None:
     published.write_fashion(tmp_path, train=60_001, test=1)
-    with pytest.raises(UserError, match=r"hold 60,001 \+ 1 samples; 60,000 \+ 10,000 are published"):
+    with pytest.raises(UserError, match=r"have 60,001 \+ 1 samples instead of 60,000 \+ 10,000"):
         load_known("fashion-mnist", tmp_path, Reading())
 
 
 def test_labels_outside_the_classes_are_refused(tmp_path: Path) -> None:
     published.write_fashion(tmp_path)
     published.write_idx(tmp_path / "t10k-labels-idx1-ubyte.gz", np.arange(1, 11))
-    with pytest.raises(UserError, match="fashion-mnist have labels outside 0 to 9"):
+    with pytest.raises(UserError, match="fashion-mnist have labels that are not between 0 and 9"):
         load_known("fashion-mnist", tmp_path, Reading())
 
 
 def test_sets_for_another_number_of_classes_are_refused(tmp_path: Path) -> None:
     published.write_partial_mat(tmp_path / "lost.mat", 1122, 108, 15)
-    with pytest.raises(UserError, match="lost know 15 classes, not 16"):
+    with pytest.raises(UserError, match="lost have 15 classes instead of 16"):
         load_known("lost", tmp_path, Reading())
 
 
 def test_known_data_have_a_size_and_splits_of_their_own(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"--data.size is for your own images; digits has a size of its own"):
+    with pytest.raises(UserError, match=r"--data.size is only for your own images, and digits has a fixed size"):
         load_known("digits", tmp_path, Reading(size=32))
     with pytest.raises(UserError, match=r"digits has no published test .*: leave out --data.split"):
         load_known("digits", tmp_path, Reading(split="test"))

@@ -108,9 +108,9 @@ def test_weights_beside_candidates_count_among_these() -> None:
 def test_names_must_be_those_that_are_known() -> None:
     arrays = {"candidates": np.eye(2), "class_names": np.array(["dog", "cat"])}
     assert from_arrays(arrays, PATH, ("dog", "cat"), "union").class_names == ("dog", "cat")
-    with pytest.raises(UserError, match=r"class_names of sets.npz: the order must be cat, dog"):
+    with pytest.raises(UserError, match=r"class_names in sets.npz: the order must be cat, dog"):
         from_arrays(arrays, PATH, ("cat", "dog"), "union")
-    with pytest.raises(UserError, match=r"class_names of sets.npz: there is no label 'dog': did you mean 'dogs'"):
+    with pytest.raises(UserError, match=r"class_names in sets.npz: unknown label 'dog': did you mean 'dogs'"):
         from_arrays(arrays, PATH, ("dogs", "cat"), "union")
     with pytest.raises(UserError, match="2 columns of candidates for 3 classes"):
         from_arrays({"candidates": np.eye(2)}, PATH, ("a", "b", "c"), "union")
@@ -132,11 +132,11 @@ def test_labels_in_range(labels: list[int]) -> None:
 @pytest.mark.parametrize(
     ("labels", "says"),
     [
-        (np.array([0, 1]), r"labels are int64 of shape \(2,\): 3 integers are needed"),
-        (np.array([0.0, 1, 2]), "labels are float64"),
+        (np.array([0, 1]), r"labels must be 3 integers; got int64 of shape \(2,\)"),
+        (np.array([0.0, 1, 2]), "labels must be 3 integers; got float64"),
         (np.array([[0, 1, 2]]), r"of shape \(1, 3\)"),
-        (np.array([0, 1, -1]), "row 3 of labels is -1: the classes are 0 to 1"),
-        (np.array([0, 2, 1]), "row 2 of labels is 2: the classes are 0 to 1"),
+        (np.array([0, 1, -1]), "row 3 of labels must be 0 to 1; got -1"),
+        (np.array([0, 2, 1]), "row 2 of labels must be 0 to 1; got 2"),
     ],
 )
 def test_labels_that_are_none(labels: np.ndarray, says: str) -> None:
@@ -150,5 +150,5 @@ def test_archives_hold_no_objects(tmp_path: Path) -> None:
     np.savez(tmp_path / "bad.npz", a=np.array([{"x": 1}], object))
     (tmp_path / "damaged.npz").write_bytes((tmp_path / "good.npz").read_bytes()[:-30])
     for name in ("bad.npz", "damaged.npz", "missing.npz"):
-        with pytest.raises(UserError, match=rf"{name} cannot be read: .*numpy.savez, without objects"):
+        with pytest.raises(UserError, match=rf"{name} cannot be read .*numpy.savez, without objects"):
             load_npz(tmp_path / name)

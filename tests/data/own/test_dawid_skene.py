@@ -131,7 +131,7 @@ def test_who_disagrees_with_whom() -> None:
 
 
 def test_too_much_for_the_memory_is_refused() -> None:
-    with pytest.raises(UserError, match="too much"):
+    with pytest.raises(UserError, match="does not fit into memory"):
         consensus(np.zeros((1, 3), np.int64), 1, 10**5, 1000)
     people = annotators(Opinions(tuple(map(str, range(10**5))), np.zeros((1, 3), np.int64), 1), ("a",) * 1000)
     assert people[0].accuracy is None

@@ -56,13 +56,13 @@ def test_a_class_whose_name_begins_with_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("file_name,candidates,excluded\na,rose|tulip,tulip\n", r"labels.csv, line 2 names 'tulip' and excludes it"),
+        ("file_name,candidates,excluded\na,rose|tulip,tulip\n", r"labels.csv, line 2 both names and excludes 'tulip'"),
         ("file_name,excluded\na,lily|rose|tulip|violet\n", r"labels.csv, line 2: .*candidate"),
-        ("file_name,excluded\na,daisy\n", r"labels.csv, line 2: there is no label 'daisy'"),
+        ("file_name,excluded\na,daisy\n", r"labels.csv, line 2: unknown label 'daisy'"),
         ("file_name,excluded,label\na,rose,rose\n", r"labels.csv, line 2: the true label 'rose' is not among"),
         ("file_name,excluded\na,rose||tulip\n", r"labels.csv, line 2 has an empty name"),
-        ('file_name,excluded\na,"[3.5]"\n', r"labels.csv, line 2 has exclusions that are no list"),
-        ("file_name,annotator,label,excluded\na,ann,rose,rose\n", r"labels.csv, line 2 names 'rose' and excludes it"),
+        ('file_name,excluded\na,"[3.5]"\n', r"labels.csv, line 2 has exclusions that are not a list"),
+        ("file_name,annotator,label,excluded\na,ann,rose,rose\n", r"labels.csv, line 2 both names and excludes 'rose'"),
     ],
 )
 def test_contradictions(text: str, message: str, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_unlabelled_images_when_asked_for(suffix: str, text: str, tmp_path: Path
     path.write_text(text, "utf-8")
     found = read_annotations(path, Rules(unlabelled=True))
     assert found.candidates.sum(1).tolist() == [2, 3, 3, 3, 1]
-    assert any("3 of 5 rows" in note and "1 have one label" in note for note in found.notes)
+    assert any("3 of 5 rows" in note and "1 rows have only one candidate" in note for note in found.notes)
     with pytest.raises(UserError, match=r"line [0-9]"):
         read_annotations(path, Rules())
 

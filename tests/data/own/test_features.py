@@ -43,11 +43,11 @@ def test_cells_that_are_no_finite_numbers_are_reported(cell: object) -> None:
 
 
 def test_tables_without_features_or_rows() -> None:
-    with pytest.raises(UserError, match=r"t.csv has no columns of features: it has candidates, label"):
+    with pytest.raises(UserError, match=r"t.csv has no feature columns, only candidates, label"):
         table_features(table({"candidates": "cat", "label": "cat"}), refuse)
     with pytest.raises(UserError, match=r"t.csv has no usable rows"):
         table_features(Table(Path("t.csv"), ("x",), ()), refuse)
-    with pytest.raises(UserError, match=r"f.npz has no columns of features"):
+    with pytest.raises(UserError, match=r"f.npz has no feature columns"):
         finite_features(np.zeros((3, 0)), "f.npz", refuse)
 
 
@@ -92,7 +92,7 @@ def test_a_class_of_no_sample_is_left_out() -> None:
     assert found.labels is not None
     np.testing.assert_array_equal(found.candidates, SETS[:, [0, 1, 3]])
     assert found.labels.tolist() == [0, 1, 2, 2]
-    assert found.notes == ("classes of four that no sample belongs to are left out: c.",)
+    assert found.notes == ("removed classes of four without samples: c.",)
 
 
 @pytest.mark.parametrize(

@@ -54,13 +54,13 @@ def test_hidden_files_and_folders_are_left_out(tmp_path: Path) -> None:
     ("name", "says"),
     [
         ("", "has no file name"),
-        ("../outside.png", "which leads out of"),
-        ("sub/../../outside.png", "which leads out of"),
-        ("/etc/passwd", "which leads out of"),
+        ("../outside.png", "which is outside"),
+        ("sub/../../outside.png", "which is outside"),
+        ("/etc/passwd", "which is outside"),
         ("missing.png", "which is not in"),
-        ("sub", "which is no regular file in"),
-        ("a\0b.png", "which is no name in UTF-8"),
-        ("a\udcff.png", "which is no name in UTF-8"),
+        ("sub", "which is not a regular file in"),
+        ("a\0b.png", "which is not valid UTF-8"),
+        ("a\udcff.png", "which is not valid UTF-8"),
     ],
 )
 def test_names_that_cannot_be_used(name: str, says: str, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_links_count_as_what_they_lead_to(tmp_path: Path) -> None:
     (tmp_path / "images" / "inner.png").symlink_to("a.png")
     (tmp_path / "images" / "outer.png").symlink_to(tmp_path / "outside.png")
     assert locate(tmp_path / "images", "inner.png") == tmp_path / "images" / "inner.png"
-    assert "leads out of" in str(locate(tmp_path / "images", "outer.png"))
+    assert "which is outside" in str(locate(tmp_path / "images", "outer.png"))
 
 
 def test_a_folder_may_be_divided(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_class_that_is_a_link_out_of_the_folder(tmp_path: Path) -> None:
     found = images_by_class(tmp_path / "images", ("cat", "dog"), problems.append)
     assert [number for _, number in found] == [0]
     assert len(problems) == 1
-    assert "dog is a link that leads out of" in problems[0]
+    assert "dog is a link that points outside" in problems[0]
 
 
 @linux
@@ -164,7 +164,7 @@ def test_a_class_that_is_a_link_to_its_own_folder(tmp_path: Path) -> None:
     problems: list[str] = []
     found = images_by_class(tmp_path, classes_below(tmp_path), problems.append)
     assert [file for file, _ in found] == [tmp_path / "cat/a.png"]
-    assert problems == [f"{tmp_path}/round is a link to the folder that it is in: remove it."]
+    assert problems == [f"{tmp_path}/round is a link to its own parent folder: remove it."]
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -174,7 +174,7 @@ def test_a_split_that_is_a_link(split: str, tmp_path: Path) -> None:
     if split == "train":
         (folder / "train").rename(folder / "inner")
     (folder / split).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match=f"{split} is a link that leads out of"):
+    with pytest.raises(UserError, match=f"{split} is a link that points outside"):
         split_folders(folder)
     (folder / split).unlink()
     (folder / "inner").mkdir(exist_ok=True)

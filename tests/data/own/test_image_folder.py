@@ -59,7 +59,7 @@ def test_images_follow_the_rows_of_the_table(folder: Path, tmp_path: Path, names
 def test_images_without_a_row_are_counted(folder: Path, tmp_path: Path) -> None:
     found = load(folder, table(tmp_path / "t.csv", [(name, False) for name in NAMES[:5]]))
     assert found is not None
-    assert found[0].notes == (f"3 images in {folder} have no row in {tmp_path / 't.csv'} and are left out.",)
+    assert found[0].notes == (f"skipped 3 images in {folder} that have no row in {tmp_path / 't.csv'}.",)
 
 
 def test_a_row_with_a_problem_is_not_left_out_in_silence(folder: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_row_with_a_problem_is_not_left_out_in_silence(folder: Path, tmp_path:
     assert found[0].notes == ()
     assert len(problems) == 2
     assert "line 10 names 'missing.png', which is not in" in problems[0]
-    assert "line 11 names '../outside.png', which leads out of" in problems[1]
+    assert "line 11 names '../outside.png', which is outside" in problems[1]
 
 
 def test_no_table_is_no_error(folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_no_table_is_no_error(folder: Path) -> None:
 
 
 def test_a_table_for_testing_only(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"t.csv has no usable rows to train on"):
+    with pytest.raises(UserError, match=r"t.csv has no usable training rows"):
         load(folder, table(tmp_path / "t.csv", [(name, True) for name in NAMES]))
 
 
@@ -100,7 +100,7 @@ def test_a_class_that_is_only_tested(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_anything(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"has no table of candidates and no folder for each class"):
+    with pytest.raises(UserError, match=r"has neither a table of candidates nor one subfolder per class"):
         load_by_class(tmp_path, None, refuse, silent)
 
 

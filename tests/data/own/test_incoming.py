@@ -121,7 +121,7 @@ def test_archives_name_their_samples(save: object, tmp_path: Path) -> None:
     save(tmp_path / "c.npz", one=images(3), two=images(3))
     parts, problems = read([tmp_path / "c.npz"])
     assert not parts
-    assert "name the one to use images" in problems[0]
+    assert "rename the array to use to images" in problems[0]
 
 
 def test_features_in_arrays_and_tables(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def damaged_array(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.npy", b"nothing", "is not an array file of NumPy"),
+        ("a.npy", b"nothing", "is not a NumPy array file"),
         ("a.npz", b"nothing", "cannot be read"),
         ("a.png", b"nothing", "is not an image that can be read"),
         ("a.png", b"", "is not an image that can be read"),
@@ -191,11 +191,11 @@ def test_an_array_that_ends_early_gives_what_it_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("array", "says"),
     [
-        (np.zeros((3, 7, 5), np.uint8), r"are \(7, 5\): this model takes \(1, 6, 5\)"),
-        (np.zeros((3, 6, 5)), "have type float64: give uint8"),
-        (np.array([["a"]], object), "holds Python objects"),
-        (np.asfortranarray(np.zeros((3, 6, 5), np.uint8)), "holds columns one after another"),
-        (np.uint8(3), "holds one value"),
+        (np.zeros((3, 7, 5), np.uint8), r"have shape \(7, 5\), but this model needs \(1, 6, 5\)"),
+        (np.zeros((3, 6, 5)), "have type float64: use uint8"),
+        (np.array([["a"]], object), "contains Python objects"),
+        (np.asfortranarray(np.zeros((3, 6, 5), np.uint8)), "contains a column-major array"),
+        (np.uint8(3), "contains a single value"),
     ],
 )
 def test_arrays_of_another_form(array: np.ndarray, says: str, tmp_path: Path) -> None:
@@ -208,19 +208,19 @@ def test_arrays_of_another_form(array: np.ndarray, says: str, tmp_path: Path) ->
 
 def test_models_of_features_take_no_photos_and_the_other_way_round(tmp_path: Path) -> None:
     [photo] = write_photos(tmp_path, 1)
-    assert "this model takes 2 features: give .npy, .npz or .csv" in read([photo], shape=(2,))[1][0]
+    assert "this model needs 2 features: use .npy, .npz or .csv" in read([photo], shape=(2,))[1][0]
     (tmp_path / "f.csv").write_text("x,y\n1,2\n")
-    assert "is a table of features, and this model takes images" in read([tmp_path / "f.csv"])[1][0]
-    assert "has 2 columns of features: this model takes 3" in read([tmp_path / "f.csv"], shape=(3,))[1][0]
+    assert "is a feature table, but this model needs images" in read([tmp_path / "f.csv"])[1][0]
+    assert "has 2 feature columns, but this model needs 3" in read([tmp_path / "f.csv"], shape=(3,))[1][0]
     np.save(tmp_path / "a.npy", images(2))
-    assert "this model takes (3,)" in read([tmp_path / "a.npy"], shape=(3,))[1][0]
+    assert "this model needs (3,)" in read([tmp_path / "a.npy"], shape=(3,))[1][0]
 
 
 def test_csv_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_bytes(b"x,y\n1,2\n\xff,3\n")
     parts, problems = read([tmp_path / "f.csv"], shape=(2,))
     assert not parts
-    assert "is not csv in UTF-8" in problems[0]
+    assert "is not valid UTF-8 csv" in problems[0]
 
 
 def test_a_path_that_does_not_exist_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_named_pipes_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.png")
     parts, problems = read([tmp_path])
     assert len(together(parts)) == 1
-    assert problems == [f"{tmp_path / 'p.png'} is no regular file."]
+    assert problems == [f"{tmp_path / 'p.png'} is not a regular file."]
 
 
 def test_photos_for_an_encoder_are_squares_from_the_middle(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_folder_with_a_table(folder: Path) -> None:
     assert data.labels is None
     assert data.test_samples is None  # nothing to measure by
     assert data.file_names == ("b.png", "sub/c.png")
-    assert data.notes == (f"2 images in {folder} have no row in {file} and are left out.",)
+    assert data.notes == (f"skipped 2 images in {folder} that have no row in {file}.",)
     assert data.mean == pytest.approx(data.samples.transpose(1, 0, 2, 3).reshape(3, -1).mean(1) / 255)
 
 
@@ -126,16 +126,16 @@ def test_an_empty_folder_is_noted(tmp_path: Path) -> None:
     data = load(tmp_path)
     assert data.class_names == ("ant", "cat", "dog", "zebra")
     place = tmp_path / "train"
-    assert data.notes == (f"folders in {place} without images count as classes all the same: ant, zebra.",)
+    assert data.notes == (f"folders in {place} without images still count as classes: ant, zebra.",)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes among files")
 def test_only_regular_files_are_images(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(folder / "sub" / "p.png")
     file = table(folder, "file_name,candidates\na.png,cat|dog\nsub/p.png,dog\n")
-    with pytest.raises(UserError, match=r"line 3 names 'sub/p.png', which is no regular file in"):
+    with pytest.raises(UserError, match=r"line 3 names 'sub/p.png', which is not a regular file in"):
         load(folder, annotations=file)
-    with pytest.raises(UserError, match=r"sub names 'sub/p.png', which is no regular file in"):
+    with pytest.raises(UserError, match=r"sub names 'sub/p.png', which is not a regular file in"):
         load(folder)
 
 
@@ -143,13 +143,13 @@ def test_names_no_file_can_have(folder: Path) -> None:
     for name in ("a\0.png", "a\udcff.png"):
         names = np.array([*NAMES, f"{name}.png"])
         np.savez(folder.parent / "l.npz", candidates=np.eye(2)[[0, 1, 0, 1, 0]], file_names=names)
-        with pytest.raises(UserError, match=r"which is no name in UTF-8|texts that are not Unicode"):
+        with pytest.raises(UserError, match=r"which is not valid UTF-8|texts that are not Unicode"):
             load(folder, annotations=folder.parent / "l.npz")
 
 
 def test_test_rows_alone(folder: Path) -> None:
     file = table(folder, "file_name,candidates,label,split\na.png,cat|dog,cat,test\n")
-    with pytest.raises(UserError, match=r"labels.csv has no usable rows to train on"):
+    with pytest.raises(UserError, match=r"labels.csv has no usable training rows"):
         load(folder, annotations=file)
 
 
@@ -158,10 +158,10 @@ def test_listed_classes_fix_the_order(folder: Path) -> None:
     file = table(folder, "file_name,candidates\na.png,cat|dog\nb.png,zebra\n")
     assert load(folder, annotations=file).class_names == ("zebra", "dog", "cat")
     file = table(folder, "file_name,candidates\na.png,cat|dgo\nb.png,zebra\n")
-    with pytest.raises(UserError, match="line 2: there is no label 'dgo': did you mean 'dog'"):
+    with pytest.raises(UserError, match="line 2: unknown label 'dgo': did you mean 'dog'"):
         load(folder, annotations=file)
     (folder / "classes.txt").write_text("zebra\ndog\nzebra\n")
-    with pytest.raises(UserError, match=r"classes.txt names 'zebra' twice"):
+    with pytest.raises(UserError, match=r"classes.txt lists the class 'zebra' twice"):
         load(folder, annotations=file)
 
 
@@ -206,7 +206,7 @@ def test_votes_on_a_known_dataset(tmp_path: Path) -> None:
     data = load_any("cifar10", tmp_path, Reading(votes, votes="at-least-2", split="test", test_share=0))
     assert data.candidates is not None
     assert np.array_equal(data.candidates, np.eye(10, dtype=bool))
-    with pytest.raises(UserError, match=r"has 10 rows and cifar10 has 50 .*add --data.split test"):
+    with pytest.raises(UserError, match=r"has 10 rows, but cifar10 has 50 .*add --data.split test"):
         load_any("cifar10", tmp_path, Reading(votes))
 
 
@@ -253,27 +253,30 @@ NUMBERS = np.eye(4)
 FOUR = np.array([0, 1, 0, 1])
 
 BAD_ARRAYS = {
-    "no columns": ({"features": NUMBERS[:, :0]}, r"features of .*f.npz are float64 of shape \(4, 0\)"),
-    "no pixels": ({"images": IMAGES[:, :0]}, r"images of .*f.npz have shape \(4, 0, 8\): height and width"),
+    "no columns": ({"features": NUMBERS[:, :0]}, r"features in .*f.npz .*got float64 of shape \(4, 0\)"),
+    "no pixels": (
+        {"images": IMAGES[:, :0]},
+        r"images in .*f.npz must have a height and a width .*got shape \(4, 0, 8\)",
+    ),
     "both kinds": ({"features": NUMBERS, "images": IMAGES}, r"f.npz has both features and images: leave one out"),
     "other height": (
         {"images": IMAGES, "test_images": IMAGES[:, 2:], "test_labels": FOUR},
-        r"test_images of .*f.npz are of shape \(1, 6, 8\) and images of \(1, 8, 8\): they must agree",
+        r"test_images in .*f.npz have shape \(1, 6, 8\), but images have \(1, 8, 8\)",
     ),
     "other channels": (
         {"images": IMAGES, "test_images": np.zeros((4, 8, 8, 3), np.uint8), "test_labels": FOUR},
-        r"test_images of .* are of shape \(3, 8, 8\) and images of \(1, 8, 8\)",
+        r"test_images in .* have shape \(3, 8, 8\), but images have \(1, 8, 8\)",
     ),
     "other width": (
         {"features": NUMBERS, "test_features": NUMBERS[:, 1:]},
-        r"test_features of .* are of shape \(3,\) and features of \(4,\): they must agree",
+        r"test_features in .* have shape \(3,\), but features have \(4,\)",
     ),
     "tests misspelt": (
         {"features": NUMBERS, "test_feature": NUMBERS, "test_labels": FOUR},
-        r"f.npz has test_labels without samples: there is no array 'test_features': did you mean 'test_feature'",
+        r"f.npz, which has test_labels, has no array 'test_features', .*did you mean 'test_feature'",
     ),
-    "class twice": ({"features": NUMBERS, "class_names": ["cat", "dog", "cat"]}, r"f.npz names 'cat' twice"),
-    "nameless class": ({"features": NUMBERS, "class_names": ["cat", ""]}, r"name 2 of the class_names of .* is ''"),
+    "class twice": ({"features": NUMBERS, "class_names": ["cat", "dog", "cat"]}, r"f.npz lists the class 'cat' twice"),
+    "nameless class": ({"features": NUMBERS, "class_names": ["cat", ""]}, r"name 2 of class_names in .* got ''"),
     "too large": ({"features": NUMBERS * 1e300}, r"f.npz, features, row 1 has 1e\+300 in feature 1"),
     "too large a test": (
         {"features": NUMBERS, "test_features": NUMBERS * 1e300},
@@ -293,7 +296,9 @@ def test_bad_arrays(name: str, tmp_path: Path) -> None:
 def test_tests_without_labels_are_noted(tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", features=NUMBERS, labels=FOUR, test_features=NUMBERS)
     data = load(tmp_path / "f.npz")
-    assert data.notes == (f"test_features of {tmp_path / 'f.npz'} have no test_labels: nothing is measured on them.",)
+    assert data.notes == (
+        f"test_features in {tmp_path / 'f.npz'} have no test_labels, so they are not used to measure accuracy.",
+    )
     np.savez(tmp_path / "f.npz", features=NUMBERS, labels=FOUR, test_features=NUMBERS, test_labels=FOUR)
     assert load(tmp_path / "f.npz").notes == ()
 
@@ -320,13 +325,13 @@ def test_a_constant_feature_does_no_harm(tmp_path: Path) -> None:
 
 
 BAD_MATS = {
-    "no sets": ({"partial_target": None}, "lacks a variable: there is no variable 'partial_target'"),
-    "other counts": ({"partial_target": np.ones((4, 7))}, "60 rows in data and 7 columns in partial_target"),
+    "no sets": ({"partial_target": None}, "has no variable 'partial_target'"),
+    "other counts": ({"partial_target": np.ones((4, 7))}, "60 rows in data, but 7 columns in partial_target"),
     "nan": ({"data": np.where(np.arange(300).reshape(60, 5) == 13, np.nan, 1.0)}, "row 3 has nan in feature 4"),
     "infinite": ({"data": np.where(np.arange(300).reshape(60, 5) == 13, np.inf, 1.0)}, "row 3 has inf in feature 4"),
     "too large": ({"data": np.where(np.arange(300).reshape(60, 5) == 13, 1e300, 1)}, "row 3 has inf in feature 4"),
-    "two truths": ({"target": np.ones((4, 60))}, "column 1 of target of .* has 4 true labels"),
-    "other target": ({"target": np.ones((3, 60))}, "they must agree"),
+    "two truths": ({"target": np.ones((4, 60))}, "column 1 of target in .* must have one true label; got 4"),
+    "other target": ({"target": np.ones((3, 60))}, "make them equal"),
 }
 
 

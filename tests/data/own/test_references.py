@@ -62,7 +62,7 @@ def test_an_export_beside_its_images(tmp_path: Path) -> None:
     assert dataset.candidates is not None
     assert dataset.candidates.tolist() == [[True, False], [True, True]]
     told = " ".join(dataset.notes)
-    assert "1 images of" in told  # c.png, which nobody has annotated
+    assert "skipped 1 unlabelled images in" in told  # c.png, which nobody has annotated
     assert "1 images in" in told  # left out.png, which the export does not list
 
 
@@ -70,5 +70,5 @@ def test_two_tasks_about_one_file(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "photos", "a.png", "b.png")
     text = tool_files.cvat({"x/a.png": {"": ["rose"]}, "y/a.png": {"": ["tulip"]}})
     (tmp_path / "export.xml").write_text(text, "utf-8")
-    with pytest.raises(UserError, match=r"export.xml, line 9 is about 'a.png', as is .*export.xml, line 5"):
+    with pytest.raises(UserError, match=r"export.xml, line 9 and .*export.xml, line 5 both describe 'a.png'"):
         load_own(folder, Reading(annotations=tmp_path / "export.xml"))

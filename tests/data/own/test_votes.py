@@ -43,7 +43,7 @@ def test_more_votes_needed_mean_fewer_candidates(sets: list[list[str]], least: i
 
 def test_counted_votes_do_not_tell_who_voted() -> None:
     assert (least_votes("union"), least_votes("at-least-3")) == (1, 3)
-    with pytest.raises(UserError, match=r"t.csv counts votes .* use union or at-least-N"):
+    with pytest.raises(UserError, match=r"t.csv has vote counts .* use union or at-least-N"):
         least_votes("vaguest", "t.csv")
 
 
@@ -51,7 +51,7 @@ def test_a_rule_that_no_label_meets() -> None:
     require_votes(3, "at-least-3", "t.csv")
     require_votes(1, "union", "t.csv")
     require_votes(0, "at-least-3", "t.csv")  # there are no votes: that is another problem
-    with pytest.raises(UserError, match=r"no label of t.csv has 3 votes: the most is 2"):
+    with pytest.raises(UserError, match=r"no label in t.csv has 3 votes, the maximum is 2"):
         require_votes(2, "at-least-3", "t.csv")
 
 

@@ -61,13 +61,13 @@ def test_a_threshold_makes_sets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,rose:0.8|tulip\n", "line 2 has a weight for some candidates and none for 'tulip'"),
+        ("a,rose:0.8|tulip\n", "line 2 has weights for some candidates, but none for 'tulip'"),
         ("a,rose:0|tulip:0\n", "line 2 has no weight above zero"),
         ("a,rose:1e999|tulip:1\n", "line 2 has the weight inf for 'rose'"),
-        ("a,rose:0.5|rose:0.5\n", "line 2 has a weight twice for one label"),
-        ("a,rose:1.2.3|tulip:1\n", "line 2 has a weight for some candidates and none for 'rose:1.2.3'"),
+        ("a,rose:0.5|rose:0.5\n", "line 2 has two weights for one label"),
+        ("a,rose:1.2.3|tulip:1\n", "line 2 has weights for some candidates, but none for 'rose:1.2.3'"),
         ('a,"{""rose"": ""much""}"\n', "line 2 has candidates without a number for each label"),
-        ('a,"{rose}"\n', "line 2 has candidates that are no JSON object"),
+        ('a,"{rose}"\n', "line 2 has candidates that are not a JSON object"),
     ],
 )
 def test_wrong_weights(text: str, message: str, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_wrong_weights(text: str, message: str, tmp_path: Path) -> None:
         weights_of(tmp_path, "file_name,candidates\n" + text)
 
 
-@pytest.mark.parametrize(("cell", "message"), [("0.5", "1 weights for 2"), ("a|b", "no numbers"), ([1, -1], "-1")])
+@pytest.mark.parametrize(("cell", "message"), [("0.5", "1 weights for 2"), ("a|b", "not numbers"), ([1, -1], "-1")])
 def test_wrong_weights_beside(cell: object, message: str) -> None:
     found = weights_beside(["rose", "tulip"], cell)
     told = found if isinstance(found, str) else wrong_weight(found)

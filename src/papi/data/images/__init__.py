@@ -1,4 +1,4 @@
-"""Image files: decoding, and the memory-mapped cache of what was decoded.
+"""Image files: decoding, and the memory-mapped cache of decoded images.
 
 Imports the form of a dataset.
 """

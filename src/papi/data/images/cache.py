@@ -1,4 +1,4 @@
-"""Image files, decoded once by several processes into one array on disk, which later runs map into memory."""
+"""Caches decoded images: several processes decode them once into an array on disk that later runs memory-map."""
 
 import errno
 import hashlib
@@ -18,10 +18,10 @@ from papi.files.durable import replacing
 from papi.files.npz import map_npy
 from papi.files.places import cache_dir
 
-FORMAT = 2  # of the pixels: raise it when decoding changes
+FORMAT = 2  # version of the pixels: increase it when decoding changes
 SMALL = 1000  # fewer images are decoded faster than processes start; they stay in memory and are not cached
 DEFAULT_SIDE = 64  # of large images, or images of different sizes, unless the user chooses another
-LARGEST_KEPT = 96  # images that all have one shape, no side longer than this, stay as they are
+LARGEST_KEPT = 96  # images of one common shape with no side longer than this are not resized
 _CHUNK = 64
 
 T = TypeVar("T")
@@ -29,14 +29,14 @@ Faults = list[tuple[int, str]]  # positions in a chunk of files, and what is wro
 
 
 class _FaultyError(Exception):
-    """Some images could not be decoded, so the array is not kept."""
+    """Some images could not be decoded, so the array is not cached."""
 
 
 class Wanted(NamedTuple):
     """How images are to be decoded."""
 
     side: int | None = None  # square images of this side; None decides from the files
-    centre: int | None = None  # only a square of this side from the middle of each file
+    centre: int | None = None  # only the centre square of this side
     colour: bool = False  # three channels even if all images are grey
 
 
@@ -55,7 +55,7 @@ def read_images(
     faults: list[str] = []
 
     def remember(problem: str) -> None:
-        if problem not in faults:  # what the header shows, decoding would show again
+        if problem not in faults:  # decoding would repeat a problem of the header
             faults.append(problem)
             report(problem)
 
@@ -83,13 +83,13 @@ def fingerprint(files: Sequence[Path], wanted: Wanted) -> str:
     digest = hashlib.sha256(repr((FORMAT, DEFAULT_SIDE, LARGEST_KEPT, tuple(wanted))).encode())
     for file in files:
         state = os.stat(file)
-        place = os.path.abspath(file)  # archives give all files one time, and plain formats one size
+        place = os.path.abspath(file)  # extracted files may share their time, and uncompressed ones their size
         digest.update(f"{place}\0{state.st_size}\0{state.st_mtime_ns}\n".encode("utf-8", "replace"))
     return digest.hexdigest()[:32]
 
 
 def find_target(files: Sequence[Path], wanted: Wanted, processes: int, report: Report, progress: Progress) -> Target:
-    """The shape for all images, from their headers: grey if all are, their own size if they share a small one."""
+    """The shape for all images, from their headers: grey if all are, and their own size if it is small and common."""
     shapes: set[Shape] = set()
     for start, (found, faults) in in_order(probe_chunk, files, (), processes):
         shapes |= found
@@ -107,7 +107,7 @@ def find_target(files: Sequence[Path], wanted: Wanted, processes: int, report: R
 
 
 def find_faults(files: Sequence[Path], report: Report, progress: Progress) -> None:
-    """Look at the headers of images that are decoded later, and report those that cannot be read."""
+    """Check the headers of images that are decoded later, and report those that cannot be read."""
     workers = 1 if len(files) < SMALL else os.cpu_count() or 1
     for start, (_, faults) in in_order(probe_chunk, files, (), workers):
         tell(files, start, faults, report)
@@ -150,7 +150,7 @@ def _decoded(
 def in_order(
     work: Callable[..., T], files: Sequence[Path], arguments: tuple[object, ...], processes: int
 ) -> Iterator[tuple[int, T]]:
-    """`work` on chunks of the files, in processes. Results come in order, and few are computed ahead to save memory."""
+    """Run `work` on chunks of files in processes. Results are in order, and few are computed ahead to save memory."""
     starts = range(0, len(files), _CHUNK)
     chunks = (files[start : start + _CHUNK] for start in starts)
     if processes == 1:
@@ -163,20 +163,20 @@ def in_order(
     try:
         yield from zip(starts, results, strict=True)
     finally:
-        with warnings.catch_warnings():  # joblib tells how many chunks were on their way when an error ended the work
+        with warnings.catch_warnings():  # joblib warns about unfinished chunks after an error
             warnings.simplefilter("ignore")
             results.close()
 
 
 def tell(files: Sequence[Path], start: int, faults: Faults, report: Report) -> None:
-    """Report what is wrong with files of the chunk that begins at `start`."""
+    """Report the problems of files in the chunk that begins at `start`."""
     for position, fault in faults:
         file = files[start + position]
-        report(FileProblem(f"{file} {fault}: replace the image, or take its row out.", file))
+        report(FileProblem(f"{file} {fault}: replace the image, or remove its row.", file))
 
 
 def _open(path: Path, count: int) -> np.ndarray | None:
-    """The cached array; None if there is none or it is damaged."""
+    """The cached array; None if it is missing or damaged."""
     try:
         images = map_npy(path)
     except (OSError, ValueError):
@@ -185,10 +185,10 @@ def _open(path: Path, count: int) -> np.ndarray | None:
 
 
 def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.ndarray]], faults: list[str]) -> None:
-    """Write the parts to a file, which is there when it is complete. After an error or a fault nothing is left."""
+    """Write the parts to a file atomically. After an error or a fault, nothing is left."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written, not mapped: on a full disk a write fails with an error, a mapped page kills the process.
+        # Written, not memory-mapped: on a full disk, a write raises an error, but a mapped page kills the process.
         with suppress(_FaultyError), replacing(path) as stream:
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(stream, header)
@@ -200,5 +200,5 @@ def _build(path: Path, shape: tuple[int, ...], parts: Iterator[tuple[int, np.nda
         what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         raise UserError(
             f"the cache {path.parent} cannot take {np.prod(shape) / 1e6:.0f} MB of decoded images ({what}): "
-            "make room, or set the environment variable PAPI_CACHE to another folder."
+            "free disk space, or set the environment variable PAPI_CACHE to another folder."
         ) from error

@@ -1,4 +1,4 @@
-"""From an image file to pixels. Worker processes import this module, so it loads only NumPy and Pillow."""
+"""Decodes image files. Worker processes import this module, so it imports only NumPy and Pillow."""
 
 import os
 import stat
@@ -20,11 +20,11 @@ _HEIF_PLUGIN = "pillow_heif"
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".avif"}
 if find_spec(_HEIF_PLUGIN) is not None:
     SUFFIXES |= {".heic", ".heif"}
-# Pillow knows many more, and for one of them, EPS, it starts another program.
+# Pillow reads many more; for one of them, EPS, it starts another program.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "PPM", "GIF", "AVIF", "HEIF")
-MAX_PIXELS = 100_000_000  # a file of some kilobytes can announce more than fits into memory
+MAX_PIXELS = 100_000_000  # a file of a few kilobytes can declare more pixels than fit into memory
 
-LONGEST = 2  # times the shorter side: how long the other side of a photo may be
+LONGEST = 2  # maximum ratio of the longer to the shorter side of a photo
 
 _GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 _ORIENTATION = 0x0112
@@ -32,11 +32,11 @@ _ALPHA_MODES = {"LA", "La", "PA", "RGBA", "RGBa"}
 
 
 class ImageError(Exception):
-    """An image that cannot be used; the text says why and is put after the name of the file."""
+    """An image that cannot be used; the text is the reason, to follow the file name."""
 
 
 class Shape(NamedTuple):
-    """What the header of an image file says."""
+    """The properties in the header of an image file."""
 
     height: int
     width: int
@@ -44,13 +44,13 @@ class Shape(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The shape that every image of a set is brought to."""
+    """The shape that every image of a set is converted to."""
 
     height: int
     width: int
     channels: Literal[1, 3]
-    centre: int | None = None  # first cut out a square of this side from the middle, as far as the image reaches; the
-    # target is then square, too
+    centre: int | None = None  # first crop the centre square of this side, or as much as there is; the target is then
+    # square, too
 
 
 def probe(path: Path) -> Shape:
@@ -63,7 +63,7 @@ def probe(path: Path) -> Shape:
 
 
 def _turned(image: Image.Image) -> bool:
-    """Whether a viewer turns the image by 90 degrees. Pillow would decode a whole png to find out; this does not."""
+    """Whether a viewer rotates the image by 90 degrees. Unlike Pillow, this does not decode a whole png."""
     if "exif" not in image.info and image.format != "TIFF":
         return False
     try:
@@ -74,7 +74,7 @@ def _turned(image: Image.Image) -> bool:
 
 
 def decode(source: Path | Image.Image, target: Target) -> np.ndarray:
-    """`(C, H, W) uint8`: upright, eight bits, on white where transparent, cut to the target's proportions, resized."""
+    """`(C, H, W) uint8`: upright, eight bits, white where transparent, cropped to the target's proportions, resized."""
     if isinstance(source, Path):
         with _open(source) as image:
             return decode(image, target)
@@ -87,9 +87,9 @@ def decode(source: Path | Image.Image, target: Target) -> np.ndarray:
 
 
 def decode_photo(source: Path | Image.Image, preparation: Preparation) -> np.ndarray:
-    """`(3, h, w) uint8`: upright and on white, with the shorter side that the preparation keeps.
+    """`(3, h, w) uint8`: upright, white where transparent, with the shorter side `preparation.kept`.
 
-    The longer side keeps its proportion. Of a panorama longer than `LONGEST` times its height, the middle part is used.
+    The aspect ratio is kept. If the longer side is more than `LONGEST` times the shorter one, the centre part is used.
     """
     if isinstance(source, Path):
         with _open(source) as image:
@@ -101,7 +101,7 @@ def decode_photo(source: Path | Image.Image, preparation: Preparation) -> np.nda
         _decode_small(source, preparation.kept)
         image = _plain(ImageOps.exif_transpose(source), channels=3)
         if (width, height) != image.size:
-            # Of the image as it was decoded, perhaps at an eighth of its size.
+            # In pixels of the decoded image, which may be an eighth of the original size.
             across, down = (have * used / all_ for have, used, all_ in zip(image.size, part, whole, strict=True))
             left, top = (image.size[0] - across) / 2, (image.size[1] - down) / 2
             resampling = Image.Resampling[preparation.interpolation.upper()]
@@ -112,21 +112,21 @@ def decode_photo(source: Path | Image.Image, preparation: Preparation) -> np.nda
 
 
 def decode_square(source: Path | Image.Image, preparation: Preparation) -> np.ndarray:
-    """The square in the middle of a photo, `(3, size, size) uint8`: what an encoder sees in evaluation."""
+    """The centre square of a photo, `(3, size, size) uint8`, which an encoder sees in evaluation."""
     photo, size = decode_photo(source, preparation), preparation.size
     top, left = ((length - size) // 2 for length in photo.shape[1:])
     return photo[:, top : top + size, left : left + size]
 
 
 def _decode_small(image: Image.Image, side: int) -> None:
-    """Let a JPEG be decoded at 1/2, 1/4 or 1/8 of its size, which is faster, as long as enough is left to resize."""
+    """Decode a JPEG at 1/2, 1/4 or 1/8 of its size, which is faster, if that is still large enough to resize."""
     if image.format == "JPEG":
         image.draft(None, (2 * side, 2 * side))
 
 
 @contextmanager
 def _damage() -> Iterator[None]:
-    """Around what decodes: whatever the bytes of a damaged file do to Pillow is an ImageError."""
+    """Convert any error of Pillow on a damaged file to an ImageError."""
     try:
         yield
     except (ImageError, MemoryError):
@@ -136,7 +136,7 @@ def _damage() -> Iterator[None]:
 
 
 def preview(path: Path, side: int) -> Image.Image:
-    """The whole frame for people to look at, upright, its longer side at most `side` pixels: mode RGB."""
+    """The whole image for display, upright, its longer side at most `side` pixels: mode RGB."""
     with _open(path) as image, _damage():
         _decode_small(image, side // 2)
         upright = _plain(ImageOps.exif_transpose(image), channels=3)
@@ -146,7 +146,7 @@ def preview(path: Path, side: int) -> Image.Image:
 
 @cache
 def readable_formats() -> tuple[str, ...]:
-    """The formats that images may have, as far as this Pillow reads them."""
+    """The accepted image formats that the installed Pillow can read."""
     if find_spec(_HEIF_PLUGIN) is not None:
         import_module(_HEIF_PLUGIN).register_heif_opener()
     Image.init()
@@ -154,12 +154,12 @@ def readable_formats() -> tuple[str, ...]:
 
 
 def _open(path: Path) -> Image.Image:
-    """Open an image by its content, whatever its name says."""
+    """Open an image by its content, regardless of its name."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a named pipe would wait for a writer
-            raise ImageError("is no regular file")
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a named pipe would block
+            raise ImageError("is not a regular file")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # our own limit of pixels is below, and errors say what is wrong
+            warnings.simplefilter("ignore")  # the pixel limit below replaces Pillow's warning
             image = Image.open(path, formats=readable_formats())
     except FileNotFoundError as error:
         raise ImageError("does not exist") from error
@@ -169,7 +169,7 @@ def _open(path: Path) -> Image.Image:
         raise ImageError(f"has too many pixels ({error}); the limit is {MAX_PIXELS:,}") from error
     except (ImageError, MemoryError):
         raise
-    except Exception as error:  # whatever the bytes of a damaged file do to Pillow
+    except Exception as error:  # Pillow can raise anything for a damaged file
         raise ImageError(f"cannot be read ({_reason(error)})") from error
     pixels = image.size[0] * image.size[1]
     if pixels > MAX_PIXELS:
@@ -179,17 +179,17 @@ def _open(path: Path) -> Image.Image:
 
 
 def _reason(error: Exception) -> str:
-    """The reason without the path, which every message begins with."""
+    """The reason without the path, because every message begins with it."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _plain(image: Image.Image, channels: int) -> Image.Image:
-    """Eight bits a channel, without transparency: mode L or RGB."""
+    """Eight bits per channel, without transparency: mode L or RGB."""
     mode = "L" if channels == 1 else "RGB"
-    if image.mode.startswith("I"):  # 16 bits; Pillow calls some of them I, which has room for 32
+    if image.mode.startswith("I"):  # 16 bits; Pillow opens some as the 32-bit mode I
         values = np.asarray(image)
         if values.min(initial=0) < 0 or values.max(initial=0) > 65535:
-            raise ImageError("has 32 bits a pixel: save it with 8 or 16")
+            raise ImageError("has 32 bits per pixel: save it with 8 or 16")
         return Image.fromarray((values >> 8).astype(np.uint8)).convert(mode)
     if image.mode == "F":
         raise ImageError("has floating-point pixels: save it with 8 or 16 bits")
@@ -201,8 +201,8 @@ def _plain(image: Image.Image, channels: int) -> Image.Image:
 
 
 def _resize(image: Image.Image, target: Target) -> Image.Image:
-    """The middle part in the target's proportions, at the target's size."""
-    if target.centre is not None:  # as torchvision's CenterCrop and Resize do it
+    """The centre part with the target's aspect ratio, at the target's size."""
+    if target.centre is not None:  # like torchvision's CenterCrop and Resize
         image = _centre(image, target.centre)
         return image.resize((target.width, target.height), Image.Resampling.BILINEAR)
     width, height = image.size
@@ -211,14 +211,14 @@ def _resize(image: Image.Image, target: Target) -> Image.Image:
     scale = min(width / target.width, height / target.height)
     across, down = scale * target.width, scale * target.height
     left, top = (width - across) / 2, (height - down) / 2
-    # The side that is used whole may come out a rounding error too long, as in 225 / 224 * 224.
+    # The uncropped side may exceed the image by a rounding error, as in 225 / 224 * 224.
     box = (max(left, 0.0), max(top, 0.0), min(left + across, width), min(top + down, height))
     size = (target.width, target.height)
     return image.resize(size, Image.Resampling.BICUBIC, box, reducing_gap=3.0)
 
 
 def _centre(image: Image.Image, side: int) -> Image.Image:
-    """A square from the middle, as large as the image allows; odd margins are rounded to even numbers."""
+    """The centre square, as large as the image allows; odd margins are rounded to even numbers."""
     side = min(side, *image.size)
     left, top = round((image.size[0] - side) / 2), round((image.size[1] - side) / 2)
     return image.crop((left, top, left + side, top + side))

@@ -1,10 +1,10 @@
-"""What a frozen encoder says about photos, computed once: a table on disk, `(N, 1 + 2V, D) float16`.
+"""Embeds photos with a frozen encoder once, into a table on disk, `(N, 1 + 2V, D) float16`.
 
-Of each photo it holds the plain view, then V weak and V strong ones. Their draws come from the photo's own pixels, and
-an encoder sees the views of one photo at a time, so a row depends on nothing but the photo, the weights and the recipe.
+Each row holds the plain view of a photo, then V weak and V strong views. Random numbers are seeded by the photo's
+pixels, and the encoder sees the views of one photo at a time, so a row depends only on photo, weights and recipe.
 
-Rows are kept in pieces while the work goes on (`shelf`), so after a kill nothing is embedded again but the part in
-flight. When all rows are there, they become one table in the order of the photos.
+Rows are saved in pieces during the computation (`shelf`), so a kill loses only the piece in progress. Complete rows
+are then combined into one table in the order of the photos.
 """
 
 import errno
@@ -32,12 +32,12 @@ from papi.files.places import cache_dir
 from papi.networks.preparation import Preparation
 from papi.randomness import draws, draws_by_row
 
-FORMAT = 1  # of the rows: raise it when views change
-PIECE = 64  # photos: what is lost at most when the process is killed, some seconds of work
+FORMAT = 1  # version of the rows: increase it when views change
+PIECE = 64  # photos per piece: at most a few seconds of work are lost if the process is killed
 _LARGEST = float(np.finfo(np.float16).max)
 
 Encode = Callable[[Tensor], Tensor]
-"""`(B, 3, size, size) float32`, normalised, on the CPU, to features `(B, D)`. Threads call it at the same time."""
+"""Maps normalised `(B, 3, size, size) float32` on the CPU to features `(B, D)`. Must be thread-safe."""
 
 
 def embed(
@@ -49,10 +49,10 @@ def embed(
     views: int,
     progress: Progress = silent,
 ) -> np.ndarray:
-    """The table `(N, 1 + 2 * views, D) float16` of photos, mapped from the cache; what is missing there is computed.
+    """The table `(N, 1 + 2 * views, D) float16` of photos, memory-mapped from the cache; missing rows are computed.
 
-    `checksum` stands for the encoder and its weights. As many photos are worked on at a time as torch has threads:
-    each is decoded, its views are made and encoded in one thread, so no core waits for another.
+    `checksum` identifies the encoder and its weights. Photos are processed in parallel, as many as torch has threads.
+    One thread decodes a photo and makes and encodes its views, so no core waits for another.
     """
     states = [photos.state(number) for number in range(len(photos))]
     shelf = Shelf(cache_dir() / "embeddings" / _recipe(preparation, checksum, views))
@@ -67,7 +67,7 @@ def embed(
 def embedded(dataset: Dataset, encode: Encode, checksum: str, *, views: int, progress: Progress = silent) -> Dataset:
     """A dataset of photos as one of features: all views of the training photos, the plain view of the test photos.
 
-    It keeps its photos, which tell its data from others.
+    It keeps its photos, which identify its data.
     """
     photos = dataset.photos
     assert photos is not None, "photos are embedded, and nothing else"
@@ -80,7 +80,7 @@ def embedded(dataset: Dataset, encode: Encode, checksum: str, *, views: int, pro
 
 
 def _recipe(preparation: Preparation, checksum: str, views: int) -> str:
-    """A name for all that a row depends on besides the photo."""
+    """A name for everything that a row depends on besides the photo."""
     recipe = views_of_photos
     made = (recipe.SMALLEST_PART, recipe.POLICY, recipe.ERASED, recipe.ERASED_ASPECT, recipe.GREY)
     return hashlib.sha256(repr((FORMAT, checksum, preparation, views, made)).encode()).hexdigest()[:32]
@@ -96,7 +96,7 @@ class Embedder:
 
     @torch.inference_mode()
     def row(self, number: int, state: bytes, shelf: Shelf) -> Row:
-        """Decode, make views, encode; but for the last two if the same pixels are known already."""
+        """Decode, make views and encode; only decode if the same pixels are already embedded."""
         photo = self.photos[number]
         content = content_of(photo)
         known = shelf.features(content)
@@ -115,28 +115,28 @@ class Embedder:
         return self.normalise(torch.cat(made))
 
     def _checked(self, features: Tensor, number: int) -> np.ndarray:
-        """The features as they are kept. Stop if the encoder gives something else."""
+        """The features in their stored type. Raise a UserError if the encoder returns anything else."""
         rows = 1 + 2 * self.views
         if features.ndim != 2 or len(features) != rows:
             raise UserError(
-                f"the encoder turns {rows} images into {tuple(features.shape)}: one vector for each image is needed."
+                f"the encoder must return one vector per image; got shape {tuple(features.shape)} for {rows} images."
             )
         values = features.float().cpu().numpy()
         if not np.isfinite(values).all() or np.abs(values).max(initial=0) > _LARGEST:
             raise UserError(
-                f"the encoder gives numbers for {self.photos.name(number)} that are not finite or larger than "
-                f"{_LARGEST:,.0f}: check its weights, or take the photo's row out."
+                f"the encoder returns numbers for {self.photos.name(number)} that are not finite or larger than "
+                f"{_LARGEST:,.0f}: check its weights, or remove the photo's row."
             )
         return values.astype(np.float16)
 
 
 def _embed_missing(shelf: Shelf, states: Sequence[bytes], embedder: Embedder, progress: Progress) -> None:
-    """Compute the rows that are not on the shelf, and put them there piece by piece."""
+    """Compute the missing rows and save them piece by piece."""
     shelf.look()
     numbers = {state: number for number, state in enumerate(states)}
     missing = [state for state in numbers if state not in shelf.by_state]
     pieces = [missing[start : start + PIECE] for start in range(0, len(missing), PIECE)]
-    # Processes that work together begin at different places. Where one has been, another has nothing left to do.
+    # Each process starts at a different piece and skips pieces that others have finished.
     first = len(pieces) * distributed.rank() // distributed.world_size()
     ends = {piece[-1] for piece in pieces}
     rows: list[Row] = []
@@ -156,7 +156,7 @@ def _embed_missing(shelf: Shelf, states: Sequence[bytes], embedder: Embedder, pr
                 rows.clear()
             done += 1
             progress("embedding photos", done, len(numbers))
-    except (UserError, KeyboardInterrupt):  # what is ready stays
+    except (UserError, KeyboardInterrupt):  # save finished rows
         if rows:
             shelf.write_piece(rows)
         raise
@@ -164,12 +164,12 @@ def _embed_missing(shelf: Shelf, states: Sequence[bytes], embedder: Embedder, pr
 
 @contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """Say what to do where the cache cannot be written."""
+    """Raise a UserError with a remedy if the cache cannot be written."""
     try:
         yield
     except OSError as error:
         what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         raise UserError(
-            f"the cache {folder} cannot take the embeddings ({what}): make room, or set the environment variable "
-            "PAPI_CACHE to another folder. What is embedded so far is kept."
+            f"the cache {folder} cannot store the embeddings ({what}): free disk space, or set the environment "
+            "variable PAPI_CACHE to another folder; finished embeddings are kept."
         ) from error

@@ -1,7 +1,7 @@
-"""Photos that are seen many times: decoded once into one file of the cache, and read from there after that.
+"""Photos that are used many times: decoded once into one cache file, and then read from there.
 
-They are read, not mapped: pages of a mapped file would count as memory of the process, and in the end all photos would.
-The file has the pixels of all photos one after another, then their heights and widths.
+The file is read, not memory-mapped, because mapped pages would count as memory of the process until they include all
+photos. It contains the pixels of all photos one after another, then their heights and widths.
 """
 
 import errno
@@ -25,15 +25,15 @@ from papi.files.reading import plain_file
 from papi.networks.preparation import Preparation
 
 _SIZES = np.dtype("<u4")
-_FEW = 200  # so many photos are decoded faster than processes start
+_FEW = 200  # up to this number, photos are decoded faster than processes start
 
 
 class _FaultyError(Exception):
-    """Some photos could not be decoded, so the file is not kept."""
+    """Some photos could not be decoded, so the file is not cached."""
 
 
 class KeptPhotos(Photos):
-    """Photos whose pixels lie in a file. Threads may read at the same time; some of them, taken apart, are decoded."""
+    """Photos whose pixels are in a cache file. Reading is thread-safe; subsets are decoded from their own files."""
 
     def __init__(self, photos: Photos, file: Path, sizes: np.ndarray) -> None:
         super().__init__(photos.sources, photos.preparation)
@@ -47,7 +47,9 @@ class KeptPhotos(Photos):
         height, width = self.sizes[number].tolist()
         content = bytearray(3 * height * width)
         if os.preadv(self._descriptor, [content], int(self.starts[number])) != len(content):
-            raise UserError(f"the cache of {self.name(number)} was cut off meanwhile: start the same command again.")
+            raise UserError(
+                f"the cache of {self.name(number)} was truncated during the run: run the same command again."
+            )
         photo: np.ndarray = np.frombuffer(content, np.uint8).reshape(height, width, 3).transpose(2, 0, 1)
         return photo
 
@@ -55,9 +57,9 @@ class KeptPhotos(Photos):
 def keep(
     photos: Photos, *, processes: int | None = None, report: Report = refuse, progress: Progress = silent
 ) -> Photos:
-    """The same photos from the cache, where they are put first if they are not there. Those in memory stay as they are.
+    """The same photos from the cache, which is filled first if needed. Photos in memory are returned unchanged.
 
-    Photos that cannot be read are reported. If `report` returns, nothing is kept.
+    Photos that cannot be read are reported. If `report` returns, nothing is cached.
     """
     files = [source for source in photos.sources if isinstance(source, Path)]
     if len(files) < len(photos):
@@ -76,7 +78,7 @@ def keep(
 
 
 def decode_photos(files: Sequence[Path], preparation: Preparation) -> tuple[list[np.ndarray], Faults]:
-    """Decode some photos in one process, as far as they can be read."""
+    """Decode some photos in one process, skipping those that cannot be read."""
     photos: list[np.ndarray] = []
     faults: Faults = []
     for position, file in enumerate(files):
@@ -90,7 +92,7 @@ def decode_photos(files: Sequence[Path], preparation: Preparation) -> tuple[list
 def _build(
     file: Path, files: list[Path], preparation: Preparation, workers: int, report: Report, progress: Progress
 ) -> None:
-    """Write the file, which is there when it is complete."""
+    """Write the file atomically."""
     sizes: list[tuple[int, ...]] = []
     complete = True
     try:
@@ -109,13 +111,13 @@ def _build(
     except OSError as error:
         what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         raise UserError(
-            f"the cache {file.parent} cannot take {len(files):,} decoded photos ({what}): make room, or set the "
+            f"the cache {file.parent} cannot take {len(files):,} decoded photos ({what}): free disk space, or set the "
             "environment variable PAPI_CACHE to another folder."
         ) from error
 
 
 def _sizes(file: Path, count: int) -> np.ndarray | None:
-    """Heights and widths `(N, 2)`; None if the file is not there, or is not whole."""
+    """Heights and widths `(N, 2)`; None if the file is missing or incomplete."""
     length = count * 2 * _SIZES.itemsize
     try:
         with open(plain_file(file, most=2**63), "rb") as stream:
@@ -131,5 +133,5 @@ def _sizes(file: Path, count: int) -> np.ndarray | None:
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:
-    """Where each photo begins, and where the last one ends."""
+    """The offset of each photo, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(3 * sizes.prod(1, dtype=np.int64))])

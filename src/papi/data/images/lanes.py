@@ -1,7 +1,7 @@
-"""Work on photos, each piece of it in one thread from decoding to the answer of a network.
+"""Processes photos in parallel, each in one thread from decoding to the network's output.
 
-Cores that share one forward pass wait for each other after every layer, and while one decodes the others have nothing
-to do. Here no core waits, and a result does not depend on the number of threads.
+Cores that share a forward pass wait for each other after every layer, and are idle while one decodes. Here no core
+waits, and results do not depend on the number of threads.
 """
 
 from collections import deque
@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 
 def in_lanes(calls: Iterable[Callable[[], T]]) -> Iterator[T]:
-    """Results of calls in their order, computed by as many threads as torch has; in each, torch uses one."""
+    """Results of calls in order, computed by as many threads as torch has; torch uses one thread in each."""
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
     waiting: deque[Future[T]] = deque()
     try:
         for call in calls:
             waiting.append(pool.submit(call))
-            if len(waiting) > 2 * threads:  # one in work and one ready for each: few, to save memory
+            if len(waiting) > 2 * threads:  # one running and one finished per thread, to save memory
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # what threads begin with from now on; this one has kept its number
+        torch.set_num_threads(threads)  # restores the default for new threads; this thread kept its number

@@ -1,4 +1,4 @@
-"""Photos of any size for an encoder: each keeps its proportions, and is decoded when it is asked for."""
+"""Photos of any size for an encoder: each keeps its aspect ratio and is decoded on access."""
 
 import hashlib
 import os
@@ -15,15 +15,15 @@ from papi.errors import UserError
 from papi.files.reading import read_bytes
 from papi.networks.preparation import Preparation
 
-FORMAT = 1  # of the pixels: raise it when decoding changes
+FORMAT = 1  # version of the pixels: increase it when decoding changes
 
 Source = Path | Image.Image  # a file, or a photo that is already in memory
 
 
 class Photos:
-    """A set of photos: `photos[i]` is `(3, h, w) uint8`, with the shorter side that the encoder's preparation keeps.
+    """A set of photos: `photos[i]` is `(3, h, w) uint8`, with the shorter side of the encoder's preparation (`kept`).
 
-    A photo that cannot be read raises UserError. Threads may read at the same time.
+    A photo that cannot be read raises UserError. Reading is thread-safe.
     """
 
     def __init__(self, sources: Sequence[Source], preparation: Preparation) -> None:
@@ -39,7 +39,7 @@ class Photos:
     def __getitem__(self, place: slice | np.ndarray) -> "Photos": ...
 
     def __getitem__(self, place: int | slice | np.ndarray) -> "np.ndarray | Photos":
-        """One photo; or some of them, by a slice, by positions or by a mask, none of which is decoded."""
+        """One photo; or a subset by slice, positions or mask, without decoding."""
         if isinstance(place, slice | np.ndarray):
             chosen = np.arange(len(self.sources))[place]
             return Photos([self.sources[number] for number in chosen], self.preparation)
@@ -50,17 +50,17 @@ class Photos:
         try:
             return decode_photo(self.sources[number], self.preparation)
         except ImageError as error:
-            raise UserError(f"{self.name(number)} {error}: replace the photo, or take its row out.") from error
+            raise UserError(f"{self.name(number)} {error}: replace the photo, or remove its row.") from error
 
     def name(self, number: int) -> str:
-        """What to call a photo in a message."""
+        """The name of a photo in messages."""
         source = self.sources[number]
         return str(source) if isinstance(source, Path) else f"photo {number}"
 
     def state(self, number: int) -> bytes:
         """16 bytes that change whenever the pixels may have changed.
 
-        A file is not opened: its path, its size and the time of its last change stand for its content.
+        A file is not opened: its path, size and modification time identify its content.
         """
         source = self.sources[number]
         if not isinstance(source, Path):
@@ -68,17 +68,15 @@ class Photos:
         try:
             found = os.stat(source)
         except OSError as error:
-            raise UserError(
-                f"{source} cannot be read ({error.strerror}): bring it back, or take its row out."
-            ) from error
+            raise UserError(f"{source} cannot be read ({error.strerror}): restore it, or remove its row.") from error
         shape = (self.preparation.kept, self.preparation.interpolation)
         told = (FORMAT, os.path.abspath(source), found.st_size, found.st_mtime_ns, *shape)
         return _digest(repr(told).encode("utf-8", "surrogateescape"))
 
     def digest(self, most: int) -> bytes:
-        """32 bytes that stand for all photos in their order, wherever their files are.
+        """A 32-byte hash of all photos in order, independent of the location of their files.
 
-        Of more than `most` bytes of files, the content of every n-th counts, and the sizes of all.
+        If the files have more than `most` bytes, it includes the content of every n-th file and the sizes of all.
         """
         sizes = [os.stat(source).st_size if isinstance(source, Path) else 0 for source in self.sources]
         digest = hashlib.sha256(repr((FORMAT, self.preparation.kept, self.preparation.interpolation, sizes)).encode())
@@ -89,7 +87,7 @@ class Photos:
 
 
 def content_of(photo: np.ndarray) -> bytes:
-    """16 bytes that stand for the pixels of one photo `(3, h, w) uint8`, wherever they come from."""
+    """A 16-byte hash of the pixels of one photo `(3, h, w) uint8`, independent of its source."""
     return _digest(repr(photo.shape).encode(), np.ascontiguousarray(photo.transpose(1, 2, 0)).data)
 
 

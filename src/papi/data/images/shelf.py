@@ -1,7 +1,7 @@
-"""The files of the cache of embeddings: rows by photo, in pieces while they are computed, then in one table.
+"""The files of the embedding cache: one row per photo, in pieces during the computation, then in one table.
 
-A record names its photo twice: by its state, the path, size and time of its file, and by its content, its pixels. So
-all that was computed is found again after a kill, and also for a photo that was moved or belongs to another set.
+A record identifies its photo twice: by its state (path, size and time of its file) and by its content (its pixels). So
+finished rows are found again after a kill, and also for a photo that was moved or belongs to another dataset.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from papi.files.npz import map_npy
 
 
 class Row(NamedTuple):
-    """What is known of one photo."""
+    """The record of one photo."""
 
     state: bytes
     content: bytes
@@ -27,18 +27,18 @@ class Row(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the record of a photo is."""
+    """The location of a photo's record."""
 
     file: Path
     row: int
 
 
 class _VanishedError(Exception):
-    """A piece is gone: another process has put its rows into a table and removed it."""
+    """A piece no longer exists: another process has moved its rows into a table."""
 
 
 class Shelf:
-    """The pieces and tables of one encoder and recipe. Both are arrays with a record for each photo."""
+    """The pieces and tables of one encoder and recipe. Both are arrays with one record per photo."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,27 +46,27 @@ class Shelf:
         self.by_content: dict[bytes, Place] = {}
 
     def look(self) -> None:
-        """Learn what is there now."""
+        """Index all pieces and tables that exist now."""
         self.by_state.clear()
         self.by_content.clear()
         for file in sorted(self.folder.glob("*.npy")):
             self.learn(file)
 
     def learn(self, file: Path) -> bool:
-        """Learn what is in a piece or a table, if it is there."""
+        """Index the records of a piece or a table, if it exists."""
         names = _names(file)
         for row, (state, content) in enumerate(names or ()):
             self.by_state[state] = self.by_content[content] = Place(file, row)
         return names is not None
 
     def features(self, content: bytes) -> np.ndarray | None:
-        """What is known of a photo with these pixels."""
+        """The features of a photo with these pixels; None if there are none."""
         place = self.by_content.get(content)
         records = None if place is None else _open(place.file)
         return None if place is None or records is None else np.array(records[place.row]["features"])
 
     def table(self, states: Sequence[bytes]) -> np.ndarray | None:
-        """The table of photos in these states, if it is there."""
+        """The table of photos in these states, if it exists."""
         records = _open(self._file("table", states))
         if records is None or len(records) != len(states):
             return None
@@ -74,23 +74,23 @@ class Shelf:
         return features
 
     def piece(self, states: Sequence[bytes]) -> Path:
-        """Where the rows of these photos are while the table is not complete."""
+        """The file for the rows of these photos until the table is complete."""
         return self._file("piece", states)
 
     def write_piece(self, rows: Sequence[Row]) -> None:
-        """Keep some rows: they are on disk when this returns."""
+        """Save some rows: they are on disk when this returns."""
         file = self.piece([row.state for row in rows])
         records = np.array([tuple(row) for row in rows], _record_type(rows[0].features.shape))
         _write(file, records.dtype, len(records), iter([records.tobytes()]))
         self.learn(file)
 
     def assemble(self, states: Sequence[bytes]) -> np.ndarray:
-        """Write the table of photos whose rows are all known, and remove the pieces that are now part of it."""
+        """Write the table of photos once all rows exist, and remove the pieces that it replaces."""
         file = self._file("table", states)
         while (table := self.table(states)) is None:
             try:
                 _write(file, self._type(states), len(states), self._records(states))
-            except _VanishedError:  # another process has made a table of that piece
+            except _VanishedError:  # another process has moved that piece into a table
                 self.look()
         own = set(states)
         for piece in self.folder.glob("piece-*.npy"):
@@ -110,7 +110,7 @@ class Shelf:
         for file, group in groupby(places, lambda each: each[1].file):
             with _reading(file) as read:
                 for state, place in group:
-                    # The photo may have been found by its pixels, under another name: its own state comes first.
+                    # The record may be of another file with the same pixels: store this photo's own state.
                     yield state + read(place.row)[len(state) :]
 
     def _file(self, kind: str, states: Sequence[bytes]) -> Path:
@@ -119,7 +119,7 @@ class Shelf:
 
 def _write(file: Path, dtype: np.dtype, count: int, parts: Iterator[bytes]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    # Written, not mapped: on a full disk a write fails with an error, a mapped page kills the process.
+    # Written, not memory-mapped: on a full disk, a write raises an error, but a mapped page kills the process.
     with replacing(file) as stream:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
         np.lib.format.write_array_header_1_0(stream, header)
@@ -132,7 +132,7 @@ def _record_type(shape: tuple[int, ...]) -> np.dtype:
 
 
 def _names(file: Path) -> list[tuple[bytes, bytes]] | None:
-    """State and content of every record in a file; None if it is not there or damaged."""
+    """State and content of every record in a file; None if it is missing or damaged."""
     try:
         with _reading(file, length=32) as read:
             names = [read(row) for row in range(read.count)]
@@ -142,7 +142,7 @@ def _names(file: Path) -> list[tuple[bytes, bytes]] | None:
 
 
 class _Read:
-    """Reads records by their rows. A mapped file would be simpler, but its pages count as memory of the process."""
+    """Reads records by row. A memory-mapped file would be simpler, but its pages count as memory of the process."""
 
     def __init__(self, stream: FileIO, records: np.memmap, length: int | None) -> None:
         self.stream, self.count = stream, len(records)
@@ -156,9 +156,9 @@ class _Read:
 
 @contextmanager
 def _reading(file: Path, length: int | None = None) -> Iterator[_Read]:
-    """What reads whole records of a file, or the first bytes of each."""
+    """A reader of whole records of a file, or of the first bytes of each."""
     records = _open(file)
-    if records is None:  # it may also be a pipe, which waits for ever when it is opened
+    if records is None:  # checked first, because opening a pipe would block
         raise _VanishedError
     try:
         stream = open(file, "rb", buffering=0)  # noqa: SIM115
@@ -169,7 +169,7 @@ def _reading(file: Path, length: int | None = None) -> Iterator[_Read]:
 
 
 def _open(file: Path) -> np.memmap | None:
-    """The records of a piece or a table; None if it is not there or damaged."""
+    """The records of a piece or a table; None if it is missing or damaged."""
     try:
         records = map_npy(file)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The published datasets: the table of them, download, and readers of their files.
+"""The known datasets: their table, downloads, and readers for their files.
 
-Imports `images` and `own`, whose folders and tables some of them share.
+Imports `images` and `own`, whose folder and table formats some of them use.
 """

@@ -1,4 +1,4 @@
-"""What is known about a published dataset, and where to look for its files."""
+"""The description of a known dataset, and where to find its files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from papi.data.own.matfiles import read_partial_mat
 
 @dataclass(frozen=True)
 class Remote:
-    """A file that can be downloaded, and where it belongs below the data folder."""
+    """A file to download, and its place in the data folder."""
 
     url: str
     target: str
@@ -30,36 +30,36 @@ class Source:
     classes: int
     shape: tuple[int, ...]  # of one sample: (C, H, W), or (d,) for a feature table
     counts: tuple[int, int]  # training and test samples
-    mean: tuple[float, ...]  # the constants papers normalise with; empty: computed from the data
+    mean: tuple[float, ...]  # the usual normalisation constants; empty: computed from the data
     std: tuple[float, ...]
     recipe: ViewRecipe
     read: Callable[[Path, Progress], Arrays]
     find: Callable[[Path], Path | None]
-    """Where below the data folder (or elsewhere) the files are, if they are there."""
+    """Finds the files in the data folder or elsewhere; None if they are missing."""
     place: str = ""
-    """Which files to put there, for people who fetch them themselves."""
+    """Which files to put into the data folder if they are downloaded by hand."""
     class_names: tuple[str, ...] = ()
     remotes: tuple[Remote, ...] = ()
-    part_of: str | None = None  # the dataset that these images are taken from: settings for it fit here, too
-    twin: str | None = None  # another name of the very same images
-    hierarchical: bool = False  # candidate sets stay within the superclass unless the user asks for others
+    part_of: str | None = None  # the dataset that these images are a subset of; its released settings apply
+    twin: str | None = None  # another name of the same images
+    hierarchical: bool = False  # by default, candidate sets stay within the superclass
 
     def hint(self, name: str, data_dir: Path) -> str:
-        """What to do when the files are not there."""
-        get = f"`papi datasets get {name} --data-dir {data_dir}` downloads it, or " if self.remotes else ""
+        """Return how to get the files."""
+        get = f"download it with `papi datasets get {name} --data-dir {data_dir}`, or " if self.remotes else ""
         return f"{get}put {self.place} into {data_dir} (see {self.published})"
 
 
 def quickly(read: Callable[[Path], Arrays]) -> Callable[[Path, Progress], Arrays]:
-    """A reader that is too fast to report progress."""
+    """Wrap a fast reader that does not report progress."""
     return lambda folder, _: read(folder)
 
 
 def holding(*names: str, also: tuple[str, ...] = ()) -> Callable[[Path], Path | None]:
-    """Finds the first folder that has all these files: the data folder, those below it, or others (`also`)."""
+    """Return a function that finds the first folder with all these files: the data folder, or one in `also`."""
 
     def find(data_dir: Path) -> Path | None:
-        places = (data_dir / place for place in ("", *also))  # an absolute place stays as it is
+        places = (data_dir / place for place in ("", *also))  # an absolute path is used unchanged
         return next((place for place in places if all(_exists(place, name) for name in names)), None)
 
     return find
@@ -70,13 +70,13 @@ def _exists(folder: Path, name: str) -> bool:
 
 
 def inside_package(_: Path) -> Path:
-    """Where the files that come with the package are, whatever the data folder is."""
+    """Return the folder of the files that are part of the package; the data folder is ignored."""
     with as_file(files("papi.data.known")) as folder:
         return folder
 
 
 def feature_source(title: str, classes: int, samples: int, columns: int, file: str) -> Source:
-    """A feature table in the layout of Southeast University's collection."""
+    """Return the source of a feature table in the layout of Southeast University's collection."""
 
     def find(data_dir: Path) -> Path | None:
         wanted = _letters(file)
@@ -105,5 +105,5 @@ def feature_source(title: str, classes: int, samples: int, columns: int, file: s
 
 
 def _letters(name: str) -> str:
-    """File names of the same set differ in case, blanks and punctuation between its copies."""
+    """Normalise a file name: copies of a dataset differ in case, spaces and punctuation."""
     return "".join(character for character in name.lower() if character.isalnum())

@@ -1,4 +1,4 @@
-"""The table of known datasets, and how one of them is loaded."""
+"""The table of known datasets, and the function that loads one of them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,7 @@ _CIFAR100 = Source(
 
 SOURCES: dict[str, Source] = {
     "fashion-mini": Source(
-        title="10,000 + 5,000 images of Fashion-MNIST, embedded",
+        title="10,000 + 5,000 images of Fashion-MNIST, part of the package",
         part_of="fashion-mnist",
         published="https://github.com/zalandoresearch/fashion-mnist",
         licence="MIT",
@@ -67,7 +67,7 @@ SOURCES: dict[str, Source] = {
         find=inside_package,
     ),
     "fashion-mnist": Source(
-        title="Fashion-MNIST: clothes, grey",
+        title="Fashion-MNIST: greyscale images of clothing",
         published="https://github.com/zalandoresearch/fashion-mnist",
         licence="MIT",
         classes=10,
@@ -79,7 +79,7 @@ SOURCES: dict[str, Source] = {
         recipe=ViewRecipe(cutout=16),
         read=quickly(readers.read_mnist_like),
         find=holding(*_IDX, also=("FashionMNIST/raw", "fashion-mnist", "/usr/share/datasets/fashion-mnist")),
-        place="the four published .gz files in FashionMNIST/raw (Debian's package dataset-fashion-mnist is found too)",
+        place="the four published .gz files in FashionMNIST/raw (Debian's package dataset-fashion-mnist also works)",
         remotes=tuple(
             Remote(f"{_FASHION_URL}/{name}.gz", f"FashionMNIST/raw/{name}.gz", md5)
             for name, md5 in zip(_IDX, _FASHION_MD5, strict=True)
@@ -131,7 +131,7 @@ SOURCES: dict[str, Source] = {
         _CIFAR100, title="CIFAR-100-H: candidates within the superclass", twin="cifar100", hierarchical=True
     ),
     "mini-imagenet": Source(
-        title="Mini-ImageNet: all 100 classes, divided within each",
+        title="Mini-ImageNet: 100 classes, each split into training and test images",
         published="https://image-net.org",
         licence="research only",
         classes=100,
@@ -142,10 +142,10 @@ SOURCES: dict[str, Source] = {
         recipe=ViewRecipe(crop_padding=0, resized_crop=64, policy="imagenet", cutout=32),
         read=read_mini_imagenet,
         find=find_mini_imagenet,
-        place="a folder mini-imagenet with one folder for each of the 100 classes",
+        place="a folder mini-imagenet with one subfolder for each of the 100 classes",
     ),
     "digits": Source(
-        title="Digits of 8 x 8 pixels, from scikit-learn",
+        title="Handwritten digits of 8 x 8 pixels, from scikit-learn",
         published="https://archive.ics.uci.edu/dataset/80",
         licence="CC BY 4.0",
         classes=10,
@@ -159,24 +159,24 @@ SOURCES: dict[str, Source] = {
         find=inside_package,
     ),
     "lost": feature_source("Lost: faces in a television series", 16, 1122, 108, "lost.mat"),
-    "msrcv2": feature_source("MSRCv2: objects in pictures", 23, 1758, 48, "MSRCv2.mat"),
+    "msrcv2": feature_source("MSRCv2: objects in photos", 23, 1758, 48, "MSRCv2.mat"),
     "birdsong": feature_source("BirdSong: bird calls", 13, 4998, 38, "BirdSong.mat"),
     "soccer-player": feature_source("Soccer Player: faces in the news", 171, 17472, 279, "Soccer Player.mat"),
     "yahoo-news": feature_source("Yahoo! News: faces in the news", 219, 22991, 163, "Yahoo! News.mat"),
-    "fg-net": feature_source("FG-NET: the age of faces", 78, 1002, 262, "FG-NET.mat"),
-    "italian": feature_source("Italian: grammar of words", 90, 21878, 519, "Italian.mat"),
-    "mirflickr": feature_source("Mirflickr: pictures by tag", 14, 2780, 1536, "Mirflickr.mat"),
+    "fg-net": feature_source("FG-NET: age of faces", 78, 1002, 262, "FG-NET.mat"),
+    "italian": feature_source("Italian: part-of-speech tagging", 90, 21878, 519, "Italian.mat"),
+    "mirflickr": feature_source("Mirflickr: tagged photos", 14, 2780, 1536, "Mirflickr.mat"),
 }
 
 
 def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = silent) -> Dataset:
-    """A known dataset from its published files, not yet measured and without a held-out part."""
+    """Load a known dataset from its published files, without normalisation statistics and validation set."""
     source = SOURCES[name]
     folder = source.find(data_dir)
     if folder is None:
         raise UserError(f"{name} is not on this machine: {source.hint(name, data_dir)}.")
     if how.size is not None:
-        raise UserError(f"--data.size is for your own images; {name} has a size of its own.")
+        raise UserError(f"--data.size is only for your own images, and {name} has a fixed size: leave it out.")
     arrays = source.read(folder, progress)
     notes = _check(name, source, arrays)
     dataset = Dataset(
@@ -198,27 +198,37 @@ def load_known(name: str, data_dir: Path, how: Reading, progress: Progress = sil
     if how.split == "train":
         return without_empty_classes(dataset)
     if dataset.test_samples is None:
-        raise UserError(f"{name} has no published test images to train on: leave out --data.split.")
+        raise UserError(f"{name} has no published test split to train on: leave out --data.split.")
     return replace(
         dataset, samples=dataset.test_samples, labels=dataset.test_labels, test_samples=None, test_labels=None
     )
 
 
 def _check(name: str, source: Source, arrays: Arrays) -> tuple[str, ...]:
-    """Refuse files that cannot be the dataset; note if they hold only a part of it."""
+    """Reject files that cannot be the dataset; return a note if they contain only part of it."""
     if arrays.samples.shape[1:] != source.shape:
-        raise UserError(f"the files of {name} hold samples of shape {arrays.samples.shape[1:]}, not {source.shape}.")
+        raise UserError(
+            f"the files of {name} have samples of shape {arrays.samples.shape[1:]} instead of {source.shape}: download "
+            "them again."
+        )
     for labels in (arrays.labels, arrays.test_labels):
         if labels is not None and len(labels) and not 0 <= labels.min() <= labels.max() < source.classes:
-            raise UserError(f"the files of {name} have labels outside 0 to {source.classes - 1}.")
+            raise UserError(
+                f"the files of {name} have labels that are not between 0 and {source.classes - 1}: download them again."
+            )
     if arrays.candidates is not None and arrays.candidates.shape[1] != source.classes:
-        raise UserError(f"the files of {name} know {arrays.candidates.shape[1]} classes, not {source.classes}.")
+        raise UserError(
+            f"the files of {name} have {arrays.candidates.shape[1]} classes instead of {source.classes}: download them "
+            "again."
+        )
     counts = (len(arrays.samples), 0 if arrays.test_samples is None else len(arrays.test_samples))
     if counts == source.counts:
         return ()
     if counts[0] > source.counts[0] or counts[1] > source.counts[1]:
-        raise UserError(f"the files of {name} hold {_plus(counts)} samples; {_plus(source.counts)} are published.")
-    return (f"this is not the whole of {name}: {_plus(counts)} of {_plus(source.counts)} published samples.",)
+        raise UserError(
+            f"the files of {name} have {_plus(counts)} samples instead of {_plus(source.counts)}: download them again."
+        )
+    return (f"this is only part of {name}: {_plus(counts)} of {_plus(source.counts)} published samples.",)
 
 
 def _plus(counts: tuple[int, int]) -> str:

@@ -1,4 +1,4 @@
-"""What people bring: folders of images, tables, votes, arrays, feature tables.
+"""Readers for your own data: folders of images, tables, votes, arrays and feature tables.
 
-Imports `images` and the form of a dataset.
+Imports `images` and `dataset`.
 """

@@ -1,4 +1,4 @@
-"""How good annotators are, and who disagrees with whom."""
+"""Estimates the accuracy of annotators and how often they disagree."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,44 +9,44 @@ from scipy.sparse import csr_matrix
 from papi.data.dataset import Opinions
 from papi.data.own.dawid_skene import consensus, fits
 
-MOST_COMPARED = 40  # annotators, those with the most images: pairs grow with the square
-ENOUGH = 5  # images that two must have in common before their disagreement says anything
+MOST_COMPARED = 40  # annotators with the most images to compare: the number of pairs grows quadratically
+ENOUGH = 5  # common images that two annotators need to be compared
 
 
 @dataclass(frozen=True)
 class Annotator:
-    """What is known about one annotator."""
+    """The statistics of one annotator."""
 
     name: str
     images: int
-    accuracy: float | None  # estimated: how often they name the truth; None if it cannot be computed
-    habit: tuple[str, str, float] | None = None  # a class, what they say instead most often, and how often
+    accuracy: float | None  # estimated; None if it cannot be computed
+    habit: tuple[str, str, float] | None = None  # the most frequent confusion: true class, answer, and its frequency
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two annotators and the images that both have seen."""
+    """Two annotators and the images that both have labelled."""
 
     first: str
     second: str
     common: int
-    differing: int  # images for which they have named no label in common
+    differing: int  # images for which their answers share no label
 
     @property
     def share(self) -> float:
-        """How often they disagree."""
+        """Fraction of the common images on which they disagree."""
         return self.differing / self.common
 
 
 def annotators(opinions: Opinions, class_names: tuple[str, ...]) -> list[Annotator]:
-    """Everybody, the least accurate first. Accuracy is estimated from the answers alone (Dawid and Skene)."""
+    """Return all annotators, the least accurate first. Accuracy is estimated from the answers (Dawid and Skene)."""
     said, count, classes = opinions.said, len(opinions.annotators), len(class_names)
     images = _answers(opinions).getnnz(1)
     if not fits(count, classes):
         found = [Annotator(name, int(each), None) for name, each in zip(opinions.annotators, images, strict=True)]
         return sorted(found, key=lambda each: -each.images)
     whole = consensus(said, opinions.rows, count, classes)
-    # How often each says l where k is true: of all images, not of those with the class k.
+    # How often each answers l if k is true, as a fraction of all images.
     errors = whole.confusion * whole.frequency[:, None]
     errors[:, np.arange(classes), np.arange(classes)] = 0
     found = []
@@ -59,7 +59,7 @@ def annotators(opinions: Opinions, class_names: tuple[str, ...]) -> list[Annotat
 
 
 def disagreements(opinions: Opinions, classes: int) -> list[Pair]:
-    """Pairs of annotators who have enough images in common, the most different first."""
+    """Return the pairs of annotators with enough common images, the largest disagreement first."""
     busiest = np.argsort(-_answers(opinions).getnnz(1), kind="stable")[:MOST_COMPARED]
     named = {int(number): _named_by(opinions, int(number), classes) for number in busiest}
     pairs = []
@@ -73,13 +73,13 @@ def disagreements(opinions: Opinions, classes: int) -> list[Pair]:
 
 
 def _answers(opinions: Opinions) -> csr_matrix:
-    """`(A, N)`: how many labels each annotator has named of each image."""
+    """Return the number of labels that each annotator gave each image, `(A, N)`."""
     ones = np.ones(len(opinions.said), np.int64)
     places = opinions.said[:, 1], opinions.said[:, 0]
     return csr_matrix((ones, places), shape=(len(opinions.annotators), opinions.rows))
 
 
 def _named_by(opinions: Opinions, annotator: int, classes: int) -> csr_matrix:
-    """`(N, K)`: what one annotator has named."""
+    """Return the labels that one annotator gave, `(N, K)`."""
     own = opinions.said[opinions.said[:, 1] == annotator]
     return csr_matrix((np.ones(len(own), np.int8), (own[:, 0], own[:, 2])), shape=(opinions.rows, classes))

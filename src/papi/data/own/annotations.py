@@ -1,8 +1,8 @@
-"""The candidate sets of users: a table, arrays or the export of an annotation tool become one `(N, K) bool`.
+"""Reads candidate sets from a table, arrays or an export of an annotation tool.
 
-A row of a table names a file and its candidates: as a list, as one text with `|` between, or with a column for each
-class (0 or 1, a probability, or how many annotators voted for it). Instead of candidates, or beside them, `excluded`
-names labels that it is not. A table with an `annotator` column holds one vote, or one list of labels, a row.
+A row of a table contains a file and its candidates: as a list, as text separated by `|`, or with one column per class
+(0 or 1, a probability, or a number of votes). Instead of candidates, or in addition, `excluded` lists labels that are
+wrong. A table with an `annotator` column has one vote, or one list of labels, per row.
 """
 
 import gc
@@ -13,6 +13,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 
 from papi.data.own.annotation_arrays import Annotations, first_twice, from_arrays, load_npz
+from papi.data.own.columnwise import read_columnwise
 from papi.data.own.entries import Entry, Rules, Statement, checked, encode, gathered, in_classes, opened_rows
 from papi.data.own.names import suspicions
 from papi.data.own.rows import Row, Table
@@ -23,7 +24,7 @@ from papi.data.own.votes import MOST_VOTES, falls_back, least_votes, refuse_rule
 from papi.data.own.weights import weighed_labels, weights_beside, wrong_weight
 from papi.errors import UserError
 
-_LOOK_AHEAD = 1000  # rows in which a table with a column for each class must show itself as one
+_LOOK_AHEAD = 1000  # rows from which a table with one column per class is recognised
 RESERVED = (
     "file_name", "candidates", "excluded", "weights", "weight", "label", "split", "annotator", "true_label",
 )  # fmt: skip
@@ -32,7 +33,7 @@ RESERVED = (
 def read_annotations(
     path: Path, rules: Rules, classes: tuple[str, ...] | None = None, *, by_name: bool = True
 ) -> Annotations:
-    """The candidate sets in a file. Without `classes`, they are found in the file; `by_name` requires file names."""
+    """The candidate sets in a file. Without `classes`, the file determines them; `by_name` requires file names."""
     rules = rules.for_classes(classes)
     kind = format_of(path, rules.format)
     if kind == "npz":
@@ -43,13 +44,13 @@ def read_annotations(
             table = kind == "table"
             found = _read_table(path, rules, classes, by_name) if table else _read_tool(path, kind, rules, classes)
     if by_name and found.file_names is None:
-        raise UserError(f"{path} has no file_names: give the file of each row, in the order of the candidates.")
+        raise UserError(f"{path} has no file_names: add the file name of each row.")
     return found
 
 
 @contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """Rows and tasks are millions of small objects without cycles: looking for some would double the time."""
+    """Pause garbage collection: searching millions of small objects for cycles would double the time."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -60,6 +61,11 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def _read_table(path: Path, rules: Rules, classes: tuple[str, ...] | None, by_name: bool) -> Annotations:
+    plain = read_columnwise(path, rules, classes)
+    if plain is not None and (plain.file_names is not None or not by_name):
+        notes = suspicions(plain.class_names, "--candidates.separator") if classes is None else ()
+        found = checked(plain, rules)
+        return replace(found, named=frozenset(plain.file_names or ("",)), notes=(*found.notes, *notes))
     unread: list[str] = []
 
     def report(problem: str) -> None:
@@ -74,17 +80,17 @@ def _read_table(path: Path, rules: Rules, classes: tuple[str, ...] | None, by_na
 
 
 def _read_tool(path: Path, kind: str, rules: Rules, classes: tuple[str, ...] | None) -> Annotations:
-    """The export of a tool. What it lists without a label is left out, unless that may be anything."""
+    """The export of a tool. Images without a label are left out, unless `rules.unlabelled` is set."""
     statements = list(read_export(path, kind, rules.column, rules.report))
     entries = gathered(statements, rules)
     kept = [entry for entry in entries if rules.unlabelled or not entry.says_nothing]
     most = max((count for entry in kept for count in entry.votes.values()), default=0)
     if not most:
-        raise UserError(f"{path} has no labels for any image: label some, and export it again.")
+        raise UserError(f"{path} has no labels: label some images, and export it again.")
     require_votes(most, rules.votes, str(path))
     found = checked(encode(kept, str(path), classes, rules, named=True, voted=True), rules)
     silent = len(entries) - len(kept)
-    told = f"{silent:,} images of {path} have no label yet and are left out: --candidates.empty unlabelled uses them."
+    told = f"skipped {silent:,} unlabelled images in {path}; to use them, add --candidates.empty unlabelled."
     notes = (told,) if silent else ()
     listed = frozenset(each.file_name for each in statements)
     return replace(found, named=listed, loose=True, notes=(*notes, *found.notes))
@@ -93,7 +99,7 @@ def _read_tool(path: Path, kind: str, rules: Rules, classes: tuple[str, ...] | N
 def from_table(table: Table, rules: Rules, classes: tuple[str, ...] | None = None) -> Annotations:
     """The candidate sets of a table in any of its forms."""
     if not table.rows:
-        raise UserError(f"{table.path} has no usable rows: write one for each sample.")
+        raise UserError(f"{table.path} has no usable rows: add one per sample.")
     rules = rules.for_classes(classes)
     voted = "annotator" in table.columns
     if rules.column is not None:
@@ -121,7 +127,7 @@ def from_table(table: Table, rules: Rules, classes: tuple[str, ...] | None = Non
 
 
 def separated(table: Table, columns: Sequence[str], rules: Rules) -> Table:
-    """With `|` between the labels of a cell, if another separator was named."""
+    """Replace a custom separator between the labels of a cell by `|`."""
     if rules.separator is None or not set(columns) & set(table.columns):
         return table
 
@@ -134,7 +140,7 @@ def separated(table: Table, columns: Sequence[str], rules: Rules) -> Table:
 
 
 def _list_entries(table: Table, rules: Rules, classes: Sequence[str] | None) -> Iterator[Entry]:
-    """Rows with all candidates of an image in one cell, or with what it is not."""
+    """Rows with all candidates, or all excluded labels, of an image in one cell."""
     for row in table.rows:
         found = _labels(row, "candidates", rules, classes)
         if found is not None:
@@ -146,7 +152,7 @@ def _list_entries(table: Table, rules: Rules, classes: Sequence[str] | None) -> 
 
 
 def _statements(table: Table, rules: Rules, classes: Sequence[str] | None) -> Iterator[Statement]:
-    """Rows with what one annotator says about one image."""
+    """Rows with the answer of one annotator about one image."""
     for column in ("file_name", "label"):
         table.require(column)
     said: dict[tuple[str, str], list[str]] = {}
@@ -163,7 +169,7 @@ def _statements(table: Table, rules: Rules, classes: Sequence[str] | None) -> It
         twice = first_twice([*before, *labels])
         if twice is not None:
             rules.report(
-                f"{row.where}: annotator {annotator!r} has named {twice!r} for {name!r} before; a vote counts once."
+                f"{row.where} repeats the vote of annotator {annotator!r} for {twice!r} on {name!r}: remove it."
             )
             continue
         before += labels
@@ -176,11 +182,11 @@ def _statements(table: Table, rules: Rules, classes: Sequence[str] | None) -> It
 
 
 def _sureness(row: Row, rules: Rules) -> float | None:
-    """How much a vote counts: the column `weight`, 1 where it is empty; None if it is wrong, which is reported."""
+    """The weight of a vote, from the column `weight`, or 1 if empty; None if it is invalid, which is reported."""
     cell = row.values.get("weight")
     number = 1.0 if cell is None or cell == "" else cell_number(cell)
     if number is None or not 0 < number < float("inf"):
-        rules.report(f"{row.where} has the weight {shortened(cell)}: a number above zero is needed.")
+        rules.report(f"{row.where} has the weight {shortened(cell)}: it must be a number above zero.")
         return None
     return number
 
@@ -188,11 +194,11 @@ def _sureness(row: Row, rules: Rules) -> float | None:
 def _labels(
     row: Row, column: str, rules: Rules, classes: Sequence[str] | None
 ) -> tuple[list[str], dict[str, float], list[str]] | None:
-    """Labels, weights and exclusions of a row; None if something is wrong with them, which is reported."""
+    """Labels, weights and exclusions of a row; None if they are invalid, which is reported."""
     found = weighed_labels(row.values.get(column), classes)
     excluded = excluded_labels(row.values.get("excluded"), classes)
     if isinstance(found, str) or excluded is None:
-        told = found if isinstance(found, str) else "exclusions that are no list of labels"
+        told = found if isinstance(found, str) else "exclusions that are not a list of labels"
         cell = row.values.get(column if isinstance(found, str) else "excluded")
         rules.report(f"{row.where} has {told}: {shortened(cell)}.")
         return None
@@ -205,18 +211,18 @@ def _labels(
         return None
     both = next((label for label in labels if label in excluded), None)
     if both is not None:
-        rules.report(f"{row.where} names {both!r} and excludes it: take it out of one of the two.")
+        rules.report(f"{row.where} both names and excludes {both!r}: remove one.")
         return None
     return labels, beside or weights, excluded
 
 
 def _column_entries(table: Table, rules: Rules) -> Iterator[Entry]:
-    """Rows with a column for each class: 0 or 1, a probability, or a number of votes."""
+    """Rows with one column per class: 0 or 1, a probability, or a number of votes."""
     names = [name for name in table.columns if name not in RESERVED]
     if len(names) < 2 or not any(_numbers(row, names) for row in table.rows[:_LOOK_AHEAD]):
-        table.require("candidates")  # a column of other things is a misspelt name, not a class
+        table.require("candidates")  # a column with other values is a misspelt name, not a class
     if "" in names:
-        raise UserError(f"{table.path} has a column without a name: name its class, or take it out.")
+        raise UserError(f"{table.path} has a column without a name: name its class, or remove it.")
     least = least_votes(rules.votes, str(table.path))
     rows = [(row, _numbers(row, names)) for row in table.rows]
     weighed = _holds_probabilities(numbers for _, numbers in rows if numbers is not None)
@@ -225,8 +231,8 @@ def _column_entries(table: Table, rules: Rules) -> Iterator[Entry]:
             column = next(name for name in names if not _is_count(row.values.get(name)))
             got = shortened(row.values.get(column))
             rules.report(
-                f"{row.where} has {got} in the column {column!r}: 0, 1, a number of votes, or probabilities in all "
-                "rows are needed."
+                f"{row.where} has {got} in the column {column!r}: use 0 and 1, numbers of votes, or probabilities in "
+                "all rows."
             )
             continue
         named = [name for name, number in numbers.items() if (number > 0 if weighed else number >= least)]
@@ -240,7 +246,7 @@ def _column_entries(table: Table, rules: Rules) -> Iterator[Entry]:
 
 
 def _holds_probabilities(rows: Iterator[dict[str, float]]) -> bool:
-    """Whether all numbers are from 0 to 1, and some are neither."""
+    """Whether all numbers are from 0 to 1, and some are strictly between."""
     between = False
     for numbers in rows:
         if any(number > 1 for number in numbers.values()):
@@ -254,7 +260,7 @@ def _split(row: Row) -> str:
 
 
 def _numbers(row: Row, names: Sequence[str]) -> dict[str, float] | None:
-    """The numbers of a row, by class; None if a cell is no number of votes and no probability."""
+    """The numbers of a row, by class; None if a cell is neither a number of votes nor a probability."""
     found = {name: _number(row.values.get(name)) for name in names}
     known = {name: number for name, number in found.items() if number is not None}
     return known if len(known) == len(found) else None

@@ -1,6 +1,6 @@
-"""Images in folders: find them, and make sure that none leads out of its folder.
+"""Finds images in folders and makes sure that no path leads outside its folder.
 
-Names are text, as tables hold them. On disk they are bytes, and they are UTF-8 whatever the locale says.
+Names are text, as in tables. On disk they are bytes, which are read as UTF-8 in every locale.
 """
 
 import os
@@ -13,12 +13,12 @@ from papi.data.own.tables import is_utf8
 from papi.errors import UserError
 
 _SPLITS = ("train", "test")
-_LONGEST = 255  # characters of a name in a message: no file has a longer one
+_LONGEST = 255  # characters of a name in a message; no file has a longer name
 _RUN_FILES = ("config.json", "candidates.npz")  # every run folder has both once training has begun
 
 
 def text_of(path: str | Path) -> str | None:
-    """A path as text; None if its bytes are not UTF-8."""
+    """Return a path as text; None if its bytes are not UTF-8."""
     try:
         return os.fsencode(path).decode()
     except UnicodeError:
@@ -26,50 +26,50 @@ def text_of(path: str | Path) -> str | None:
 
 
 def path_of(name: str) -> str:
-    """The path with this name, which must be UTF-8. The two differ only where the locale is not UTF-8."""
+    """Return the path for this UTF-8 name. The two differ only if the locale is not UTF-8."""
     return os.fsdecode(name.encode())
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether a path ends outside the folder once all links are followed."""
+    """Return whether a path is outside the folder after all links are resolved."""
     root = os.path.realpath(folder)
     return os.path.commonpath((root, os.path.realpath(path))) != root
 
 
 def require_inside(path: Path, folder: Path) -> None:
-    """Raise an error if a path is a link that leads out of the folder."""
+    """Raise `UserError` if a path is a link that points outside the folder."""
     if leads_out(path, folder):
-        raise UserError(f"{path} is a link that leads out of {folder}: put the file or folder itself there.")
+        raise UserError(f"{path} is a link that points outside {folder}: copy the file or folder there instead.")
 
 
 def locate(folder: Path, name: str) -> Path | str:
-    """The file of that name inside the folder, or what is wrong with the name."""
+    """Return the file with that name inside the folder, or a description of the problem."""
     if not name:
         return "has no file name"
     if not is_utf8(name) or "\0" in name:
-        return f"names {name!r}, which is no name in UTF-8: rename the file"
+        return f"names {name!r}, which is not valid UTF-8: rename the file"
     path = folder / path_of(name)
     shown = repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…")
     absent = f"names {shown}, which is not in {folder}"
     if ".." not in name and not os.path.isabs(name) and not os.path.lexists(path):
-        return absent  # known at once: a table can name a million such files
-    # Links are followed first: what counts is where a name leads in the end.
+        return absent  # fast path: a table can name a million such files
+    # Resolve links first: only the final target matters.
     if os.path.isabs(name) or leads_out(path, folder):
-        return f"names {shown}, which leads out of {folder}: keep all images inside"
+        return f"names {shown}, which is outside {folder}: keep all images inside"
     if not os.path.isfile(path):
-        return f"names {shown}, which is no regular file in {folder}" if os.path.exists(path) else absent
+        return f"names {shown}, which is not a regular file in {folder}" if os.path.exists(path) else absent
     return path
 
 
 class Nearby:
-    """Finds the file that a wrong name may mean: with another folder before it, another ending, or another case."""
+    """Suggests a file for a wrong name: with a different folder, extension or case."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._names: dict[str, str] | None = None  # listed when the first wrong name comes
+        self._names: dict[str, str] | None = None  # filled at the first wrong name
 
     def __call__(self, name: str) -> str:
-        """The end of a sentence about a name that leads to no file."""
+        """Return the end of a message about a name without a file, with a suggestion if there is one."""
         if self._names is None:
             self._names = {}
             for file in image_files(self._folder):
@@ -81,20 +81,20 @@ class Nearby:
 
 
 def _keys(name: str) -> tuple[str, ...]:
-    """What two names share if they differ in case, in their folder, or in their ending, the most telling first."""
+    """Return keys that two names share if they differ in case, folder or extension, the most specific first."""
     path = name.replace("\\", "/").casefold()
     file = path.rpartition("/")[2]
     return path, file, os.path.splitext(path)[0], os.path.splitext(file)[0]
 
 
 def misnamed(path: Path) -> str:
-    """The message about a name that is not UTF-8, which no table or report can hold; it shows the bytes."""
+    """Return the message about a name that is not UTF-8. It shows the bytes."""
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     return f"{shown} has a name that is not UTF-8: rename it."
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """All image files below a folder, in a fixed order, without hidden ones. Links to folders are not followed."""
+    """Yield all image files below a folder in a fixed order, without hidden files. Linked folders are not followed."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for file in sorted(files):
@@ -103,7 +103,7 @@ def image_files(folder: Path) -> Iterator[Path]:
 
 
 def skipped_files(folder: Path) -> list[Path]:
-    """Files below a folder that are taken for no images, without hidden ones, in a fixed order."""
+    """Return the files below a folder that are not images in a fixed order, without hidden files."""
     found = []
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
@@ -116,7 +116,7 @@ def skipped_files(folder: Path) -> list[Path]:
 
 
 def split_folders(folder: Path) -> dict[str, Path]:
-    """The folders `train` and `test` below a folder, if there is a `train`; else the folder itself, as `train`."""
+    """Return the subfolders `train` and `test` if there is a `train`; otherwise the folder itself as `train`."""
     found = {split: folder / split for split in _SPLITS if (folder / split).is_dir()}
     if "train" not in found:
         return {"train": folder}
@@ -126,12 +126,12 @@ def split_folders(folder: Path) -> dict[str, Path]:
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether a folder is one that PaPi has trained in."""
+    """Return whether a folder is a run folder of PaPi."""
     return all((folder / name).is_file() for name in _RUN_FILES)
 
 
 def classes_below(folder: Path, report: Report = refuse) -> tuple[str, ...]:
-    """Names of the folders directly below, in order: one for each class. A folder that holds a run is none."""
+    """Return the sorted names of the subfolders, one per class. Run folders are ignored."""
     found = (each for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
     names = []
     for place in sorted(each for each in found if not holds_run(each)):
@@ -144,16 +144,16 @@ def classes_below(folder: Path, report: Report = refuse) -> tuple[str, ...]:
 
 
 def images_by_class(folder: Path, classes: tuple[str, ...], report: Report) -> list[tuple[Path, int]]:
-    """The images below the folder of each class, with its number."""
+    """Return the images below each class folder with the number of the class."""
     found = []
     root = os.path.realpath(folder)
     for number, name in enumerate(classes):
         inside = folder / path_of(name)
         if leads_out(inside, folder):
-            report(f"{inside} is a link that leads out of {folder}: keep all images inside.")
+            report(f"{inside} is a link that points outside {folder}: keep all images inside.")
             continue
         if os.path.realpath(inside) == root:
-            report(f"{inside} is a link to the folder that it is in: remove it.")
+            report(f"{inside} is a link to its own parent folder: remove it.")
             continue
         for image in image_files(inside):
             within = text_of(image.relative_to(folder))

@@ -1,4 +1,4 @@
-"""Tables in memory: frames of pandas and polars, tables of pyarrow, datasets of Hugging Face. None is imported here."""
+"""Reads tables in memory: pandas and polars frames, pyarrow tables, Hugging Face datasets. None is imported here."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from papi.data.own.tools.crowd import as_votes
 from papi.data.own.trees import read_tree
 from papi.errors import UserError
 
-_LABELS = {"candidates", "excluded", "annotator", "worker"}  # columns by which a frame of labels is told from a matrix
+_LABELS = {"candidates", "excluded", "annotator", "worker"}  # columns of a frame of labels, unlike a 0/1 matrix
 
 
 def read_candidates(
@@ -31,15 +31,50 @@ def read_candidates(
     tree: str | Path | None = None,
     allow_missing_truth: bool = False,
 ) -> Annotations:
-    """Candidate sets from a frame, or from a file: what `--candidates.file` reads, with the same options.
+    """Read candidate sets from a table in memory or from a file, with the same options as `papi train`.
 
-    A frame is one of pandas or polars, a table of pyarrow, a `datasets.Dataset`, or anything that speaks Arrow. It has
-    the columns of a table of candidates: `candidates`, `excluded`, `annotator` and `label`, or one for each class.
-    Returns `candidates` `(N, K) bool` and `class_names`, and where there are any, `weights` `(N, K)`, `labels` `(N,)`
-    and `file_names`.
+    Parameters
+    ----------
+    source
+        A pandas or polars frame, a pyarrow table, a `datasets.Dataset`, anything with the Arrow interface, or the path
+        of a file as for `--candidates.file`. A table has the columns `candidates`, `excluded`, `annotator` and `label`,
+        as far as they apply, or one column per class.
+    classes
+        All class names in order. By default, the labels that occur.
+    votes
+        How votes become candidate sets: `union`, `at-least-N`, `at-least-N-else-union`, `vaguest` or `dawid-skene`.
+    column
+        Column or control that contains the labels, if there is more than one.
+    format
+        Format of the file. By default, it is detected.
+    threshold
+        For labels with weights: minimum share of the total weight for a label to become a candidate.
+    empty
+        How to treat empty cells: `refuse` raises an error, `unlabelled` makes every class a candidate.
+    tree
+        File with the class hierarchy. A label of an inner node stands for all classes below it.
+    allow_missing_truth
+        Accept rows whose true label is not among their candidates.
+
+    Returns
+    -------
+    Annotations
+        `candidates` `(N, K) bool` and `class_names`, and, if there are any, `weights` `(N, K)`, `labels` `(N,)` and
+        `file_names`.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> import papi
+    >>> frame = pandas.DataFrame({"file_name": ["a.png", "b.png"], "candidates": ["rose|tulip", "tulip"]})
+    >>> sets = papi.read_candidates(frame)
+    >>> sets.class_names
+    ('rose', 'tulip')
+    >>> sets.candidates.tolist()
+    [[True, True], [False, True]]
     """
     if empty not in ("refuse", "unlabelled"):
-        raise UserError(f"empty is {empty!r}: give 'refuse' or 'unlabelled'.")
+        raise UserError(f"empty must be 'refuse' or 'unlabelled'; got {empty!r}.")
     known = None if tree is None else read_tree(Path(tree))
     rules = Rules(
         votes,
@@ -57,29 +92,29 @@ def read_candidates(
 
 
 def is_frame(source: object) -> bool:
-    """Whether this is a table with named columns."""
+    """Return whether this is a table with named columns."""
     return bool(_column_names(source)) and any(
         hasattr(source, name) for name in ("to_dict", "to_dicts", "to_pylist", "__arrow_c_stream__", "with_format")
     )
 
 
 def holds_labels(source: object) -> bool:
-    """Whether this is a frame of labels, and not one with a column of 0 and 1 for each class."""
+    """Return whether this is a frame of labels, as opposed to one with a 0/1 column per class."""
     return is_frame(source) and bool(_LABELS & set(_column_names(source)))
 
 
 def table_of(frame: Any, name: str = "the frame") -> Table:
-    """The rows of a frame, counted from 1."""
+    """Convert a frame to a table with rows counted from 1."""
     if not is_frame(frame):
         raise UserError(
-            f"{type(frame).__name__} is no frame: give one of pandas, polars, pyarrow or datasets, or a file."
+            f"{type(frame).__name__} is not a supported table: use pandas, polars, pyarrow or datasets, or a file."
         )
     rows = [Row(f"{name}, row {number}", record) for number, record in enumerate(_records(frame), 1)]
     return Table(Path(name), _column_names(frame), tuple(rows))
 
 
 def class_labels(schema: Any) -> dict[str, tuple[str, ...]]:
-    """Columns of numbers that stand for names, as Hugging Face writes it into the schema of an Arrow table."""
+    """Return the names of integer label columns, as Hugging Face stores them in the schema of an Arrow table."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, ValueError):
@@ -96,18 +131,18 @@ def class_labels(schema: Any) -> dict[str, tuple[str, ...]]:
 
 
 def named(value: object, names: tuple[str, ...], where: str) -> object:
-    """A number, or a list of numbers, as the names they stand for; what is missing stays so (Hugging Face: -1)."""
+    """Replace a number or a list of numbers by their names; missing values (Hugging Face: -1) become None."""
     if isinstance(value, list):
         return [named(each, names, where) for each in value]
     if value is None or value == -1:
         return None
     if not isinstance(value, int) or not 0 <= value < len(names):
-        raise UserError(f"{where} has the label {value!r}: there are {len(names)} names.")
+        raise UserError(f"{where} has the label {value!r}: it must be 0 to {len(names) - 1}.")
     return names[value]
 
 
 def _column_names(frame: Any) -> tuple[str, ...]:
-    """The names of the columns, where the attribute is not a method of something else."""
+    """Return the column names; empty if the object is not a table."""
     found = getattr(frame, "column_names", None)
     found = getattr(frame, "columns", None) if found is None else found
     if found is None or callable(found) or isinstance(found, str | Mapping):
@@ -137,7 +172,7 @@ def _arrow_records(table: Any, names: Mapping[str, tuple[str, ...]]) -> Iterator
 
 
 def _plain(cell: object) -> object:
-    """A cell of pandas: NaN is a missing one, and an array is a list."""
+    """Convert a pandas cell: NaN becomes None, and an array becomes a list."""
     if isinstance(cell, np.ndarray):
         return cell.tolist()
     if isinstance(cell, np.generic):

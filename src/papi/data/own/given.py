@@ -1,4 +1,4 @@
-"""What people hand to a trained model: files, folders, pictures of Pillow, arrays of any size."""
+"""Collects the images to classify from files, folders, Pillow images and arrays of any size."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,14 +13,14 @@ from papi.errors import UserError
 
 
 def sources_of(given: object) -> list[Source]:
-    """Every image in what was given: a path, a folder, a picture, an array, or a sequence of these.
+    """Return every image of the input: a path, a folder, a Pillow image, an array, or a sequence of these.
 
     Arrays are `uint8`: `(N, H, W)`, `(N, H, W, C)`, `(N, C, H, W)`; one image alone is `(H, W, 3)`, and in a sequence
     also `(H, W)` or `(C, H, W)`.
     """
     found = list(_sources(given, alone=True))
     if not found:
-        raise UserError("there is no image in what was given: give paths, folders, pictures of Pillow or arrays.")
+        raise UserError("the input has no images: pass paths, folders, Pillow images or arrays.")
     return found
 
 
@@ -34,19 +34,19 @@ def _sources(given: object, alone: bool = False) -> Iterable[Source]:
         return _sources(array.tolist()) if array.dtype.kind in "UO" else _pictures(array, alone)
     if isinstance(given, Iterable):
         return [source for each in given for source in _sources(each)]
-    raise UserError(f"{type(given).__name__} is no image: give paths, folders, pictures of Pillow or uint8 arrays.")
+    raise UserError(f"{type(given).__name__} is not an image: pass paths, folders, Pillow images or uint8 arrays.")
 
 
 def _below(path: Path) -> list[Source]:
     if path.is_dir():
         return list(image_files(path))
     if not path.exists():
-        raise UserError(f"{path} does not exist: give an image, or a folder of images.")
+        raise UserError(f"{path} does not exist: specify an image or a folder of images.")
     return [path]
 
 
 def _pictures(array: np.ndarray, alone: bool) -> list[Source]:
-    """Pictures in an array; three axes are one image of a sequence, or one with colours, else grey ones."""
+    """Return the images of an array. Three axes are one image of a sequence, one colour image, or grey images."""
     if (array.ndim == 3 and array.shape[2] == 3) or (array.ndim in (2, 3) and not alone):
         array = array[None]
     return [picture_of(image) for image in as_image_array(array, "the images")]

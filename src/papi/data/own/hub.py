@@ -1,7 +1,7 @@
-"""Images inside tables: datasets of Hugging Face and parquet files like theirs, unpacked into a folder of images.
+"""Unpacks images inside tables, from Hugging Face datasets and parquet files, into a folder of images.
 
-What is unpacked is an image folder like any other: images, and a `metadata.jsonl` with the other columns. So all that
-folders can do works for them, too. They are unpacked once, into the cache.
+The result is an ordinary image folder: images, and a `metadata.jsonl` with the other columns. So everything that works
+for folders works for these tables. They are unpacked once, into the cache.
 """
 
 import hashlib
@@ -23,46 +23,58 @@ from papi.files.places import cache_dir
 from papi.files.reading import memory_bytes, plain_file, read_bytes, reason
 
 PREFIX = "hf:"
-_BATCH = 256  # rows at a time
+_BATCH = 256  # rows per batch
 _MAGIC = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"RIFF": ".webp", b"GIF8": ".gif", b"BM": ".bmp"}
-_LABELS = ("candidates", "excluded", "annotator")  # with one of them, a table has more than true labels
+_LABELS = ("candidates", "excluded", "annotator")  # columns of a table that has more than true labels
 _IMAGE_BYTES = 2**30  # of one image
 
 
 def load_hub(name: str, column: str | None = None, progress: Progress = silent) -> Path:
-    """The folder with the images of `hf:NAME[/config]:split`, where a name may also be a folder of one's own.
+    """Unpack `hf:NAME[/config]:split` and return the folder. NAME may also be a local folder.
 
-    `column` names the images, where they are not to be found by their type.
+    `column` is the name of the image column. By default, it is detected by its type.
     """
     datasets = _datasets()
     place, colon, split = name.removeprefix(PREFIX).rpartition(":")
     if not colon or not place or not split:
-        raise UserError(f"{name} names no split: write {PREFIX}NAME:train, {PREFIX}OWNER/NAME:train or with a config.")
+        raise UserError(f"{name} has no split: write {PREFIX}NAME:train, {PREFIX}OWNER/NAME:train, or add a config.")
     parts = place.split("/")
     local = Path(place).exists()
     if not local and (Path(place).is_absolute() or len(parts) > 3 or place.startswith(".")):
-        raise UserError(f"{name} does not exist: {place} is no folder here, and cannot be a name on the hub.")
+        raise UserError(f"{name} does not exist: {place} is not a local folder and not a valid name on the hub.")
     path, config = (place, None) if local or len(parts) < 3 else ("/".join(parts[:2]), "/".join(parts[2:]))
     try:
         found = datasets.load_dataset(path, config, split=split)
     except (OSError, ValueError, ImportError, datasets.exceptions.DatasetsError) as error:
         raise UserError(
-            f"{name} cannot be loaded ({reason(error)}): is the name right, and the hub in reach?"
+            f"{name} cannot be loaded ({reason(error)}): check the name and the connection to the hub."
         ) from error
     roots = (Path(place),) if local else (Path(datasets.config.HF_CACHE_HOME),)
-    key = f"{name} {getattr(found, '_fingerprint', '')}"  # which changes with the files it comes from
+    key = f"{name} {getattr(found, '_fingerprint', '')}"  # changes with the source files
     schema = found.features.arrow_schema
     return _cached(_Source(name, schema, len(found), _batches(found), roots, key, column), progress)
 
 
 def unpack(dataset: Any, folder: str | Path, image_column: str | None = None) -> Path:
-    """Write a `datasets.Dataset` as a new folder of images that `papi train --data FOLDER` takes.
+    """Write a `datasets.Dataset` as a new folder of images for `papi train --data FOLDER`.
 
-    Without an `image_column`, the images are in `image`, or else in the first column that holds some.
+    Parameters
+    ----------
+    dataset
+        The dataset, with a column of images.
+    folder
+        The folder to create. It must not exist.
+    image_column
+        Name of the image column. By default `image`, or the first column with images.
+
+    Returns
+    -------
+    Path
+        The folder.
     """
     folder = Path(folder)
     if folder.exists():
-        raise UserError(f"{folder} exists: give a new folder for the images.")
+        raise UserError(f"{folder} already exists: choose a new folder for the images.")
     schema, rows = dataset.features.arrow_schema, _batches(dataset)
     source = _Source("the dataset", schema, len(dataset), rows, (Path("/"),), column=image_column)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -71,14 +83,14 @@ def unpack(dataset: Any, folder: str | Path, image_column: str | None = None) ->
 
 
 def are_images_in_tables(data: str) -> bool:
-    """Whether data that a person names are of Hugging Face, or parquet files with images."""
+    """Return whether the data are a Hugging Face dataset or parquet files with images."""
     return data.startswith(PREFIX) or bool(image_shards(Path(data)))
 
 
 def image_shards(path: Path, column: str | None = None) -> list[Path]:
-    """The parquet files with images at a path: the file itself, or those in a folder or its folder `data`.
+    """Return the parquet files with images at a path: the file itself, or those in a folder or its subfolder `data`.
 
-    With the name of a `column` of images, all parquet files are taken to have it.
+    If `column` names the image column, all parquet files are assumed to have it.
     """
     if path.is_file():
         files = [path] if path.suffix.lower() == ".parquet" else []
@@ -86,12 +98,12 @@ def image_shards(path: Path, column: str | None = None) -> list[Path]:
         found = (*path.glob("*.parquet"), *path.glob("data/*.parquet"))
         files = sorted(each for each in found if each.name != "metadata.parquet")
         if files and next(image_files(path), None) is not None:
-            return []  # it is a folder of images, whatever else lies there
+            return []  # an ordinary folder of images that also contains parquet files
     return files if files and (column is not None or _image_columns(_schema(files[0]))) else []
 
 
 def load_shards(files: Sequence[Path], column: str | None = None, progress: Progress = silent) -> Path:
-    """The folder with the images of parquet files. Rows of files whose names begin with `test` are for testing."""
+    """Unpack parquet files and return the folder. Rows of files whose names begin with `test` are for testing."""
     schema = _schema(files[0])
     readers = [_reader(file) for file in files]
     state = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -102,7 +114,7 @@ def load_shards(files: Sequence[Path], column: str | None = None, progress: Prog
 
 
 class _Source:
-    """Rows with images: what to call them, their schema and number, and where image files may be."""
+    """Rows with images: their name, schema and number, and the folders that may contain image files."""
 
     def __init__(
         self,
@@ -116,9 +128,9 @@ class _Source:
     ) -> None:
         images = _image_columns(schema)
         if not images:
-            raise UserError(f"{name} has no column of images: it has {', '.join(schema.names)}.")
+            raise UserError(f"{name} has no image column, only {', '.join(schema.names)}: add one.")
         if column is not None and column not in images:
-            raise UserError(f"{name}: {unknown('column of images', column, images)}")
+            raise UserError(f"{name}: {unknown('image column', column, images)}")
         self.name, self.count, self.rows, self.roots, self.image = name, count, rows, roots, column or images[0]
         self.names = class_labels(schema)
         self.columns = [each for each in schema.names if each not in images]
@@ -138,7 +150,7 @@ def _shard_rows(files: Sequence[Path], readers: Sequence[Any]) -> Iterator[tuple
             for batch in reader.iter_batches(_BATCH):
                 yield from ((split, record) for record in batch.to_pylist())
         except (OSError, ValueError) as error:
-            raise UserError(f"{file} is not a readable parquet file ({reason(error)}).") from error
+            raise UserError(f"{file} is not a readable parquet file ({reason(error)}): write it again.") from error
 
 
 def _schema(file: Path) -> Any:
@@ -150,13 +162,13 @@ def _reader(file: Path) -> Any:
         parquet = import_module("pyarrow.parquet")
         return parquet.ParquetFile(plain_file(file, memory_bytes()))
     except ImportError as error:
-        raise UserError(f"{file}: reading parquet needs pyarrow: pip install 'papi-pll[parquet]'.") from error
+        raise UserError(f"{file} needs pyarrow to be read: run pip install 'papi-pll[parquet]'.") from error
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} is not a readable parquet file ({reason(error)}).") from error
+        raise UserError(f"{file} is not a readable parquet file ({reason(error)}): write it again.") from error
 
 
 def _image_columns(schema: Any) -> list[str]:
-    """The columns of images: encoded bytes, with or without a path beside them; `image` is the first if it is one."""
+    """Return the image columns: encoded bytes, with or without a path; `image` comes first."""
     found = [field.name for field in schema if _holds_bytes(field.type)]
     return sorted(found, key=lambda name: name != "image")
 
@@ -169,7 +181,7 @@ def _holds_bytes(kind: Any) -> bool:
 
 
 def _cached(source: _Source, progress: Progress) -> Path:
-    """The folder in the cache, made if it is not there."""
+    """Return the folder in the cache; create it if necessary."""
     folder = cache_dir() / "unpacked" / hashlib.sha256(source.key.encode()).hexdigest()[:24]
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +190,7 @@ def _cached(source: _Source, progress: Progress) -> Path:
 
 
 def _write(source: _Source, folder: Path, progress: Progress) -> None:
-    """Write all at once: the folder is complete, or it is not there."""
+    """Write the folder atomically: it is complete, or it does not exist."""
     half = Path(tempfile.mkdtemp(prefix=".half-", dir=folder.parent))
     try:
         records = list(_images(source, half, progress))
@@ -190,7 +202,7 @@ def _write(source: _Source, folder: Path, progress: Progress) -> None:
 
 
 def _images(source: _Source, folder: Path, progress: Progress) -> Iterator[dict[str, Any]]:
-    """Write the image of each row, and give its other columns, with the name of the file."""
+    """Write the image of each row, and yield its other columns with the file name."""
     for number, (split, record) in enumerate(source.rows):
         where = f"{source.name}, row {number + 1}"
         content = _content(record.pop(source.image, None), where, source.roots)
@@ -207,20 +219,20 @@ def _images(source: _Source, folder: Path, progress: Progress) -> Iterator[dict[
 
 
 def _content(cell: object, where: str, roots: Sequence[Path]) -> bytes:
-    """The bytes of an image, or of the file that a path names, which must be below one of the folders."""
+    """Return the bytes of an image, or of the file at its path, which must be inside one of the folders."""
     content, path = (cell.get("bytes"), cell.get("path")) if isinstance(cell, Mapping) else (cell, None)
     if isinstance(content, bytes) and content:
         return content
     if not isinstance(path, str) or not roots:
-        raise UserError(f"{where} has no image: take the row out.")
+        raise UserError(f"{where} has no image: remove the row.")
     try:
         return read_bytes(Path(path), _IMAGE_BYTES, inside=roots[0])
     except OSError as error:
-        raise UserError(f"{where} names {path!r}, which cannot be read: {reason(error)}.") from error
+        raise UserError(f"{where} names {path!r}, which cannot be read ({reason(error)}): correct it.") from error
 
 
 def _write_labels(source: _Source, records: Sequence[dict[str, Any]], folder: Path) -> None:
-    """A table of candidates; where there are true labels alone, a folder for each class."""
+    """Write a table of candidates; if there are only true labels, move the images to one folder per class."""
     if any(column in source.columns for column in _LABELS) or "label" not in source.columns:
         lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         (folder / "metadata.jsonl").write_text("".join(lines), "utf-8")
@@ -229,7 +241,7 @@ def _write_labels(source: _Source, records: Sequence[dict[str, Any]], folder: Pa
         label, split = str(record["label"]), record.get("split")
         if record["label"] is None or label in ("", ".", "..") or set(label) & {"/", "\\", "\0"} or not is_utf8(label):
             raise UserError(
-                f"{source.name}, row {number} has the label {label!r}, which cannot be the name of a folder."
+                f"{source.name}, row {number} has the label {label!r}, which cannot be a folder name: rename it."
             )
         place = folder / label if split is None else folder / split / label
         place.mkdir(parents=True, exist_ok=True)
@@ -240,4 +252,4 @@ def _datasets() -> Any:
     try:
         return import_module("datasets")
     except ImportError as error:
-        raise UserError(f"{PREFIX}NAME needs datasets: pip install 'papi-pll[hub]'.") from error
+        raise UserError(f"{PREFIX}NAME needs the package datasets: run pip install 'papi-pll[hub]'.") from error

@@ -1,4 +1,4 @@
-"""A user's folder of images: sorted by class, or with a table that lists the candidates of each file."""
+"""Loads a folder of images: with one subfolder per class, or with a table of the candidates of each file."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,10 +37,10 @@ _CLASSES = "classes.txt"
 def load_annotated(
     folder: Path, table: Path | None, read: ReadTable, size: Size, report: Report, progress: Progress
 ) -> tuple[Dataset, Annotations] | None:
-    """The images that a table names, training images first, with its rows in the same order.
+    """Load the images of a table, training images first, with its rows in the same order.
 
-    Without a given table, `metadata.csv` and the like are looked for in the folder, or in `train` and `test` below it;
-    None if there is none.
+    By default, the table is `metadata.csv`, `.jsonl` or `.parquet` in the folder, or in its subfolders `train` and
+    `test`. Return None if there is no table.
     """
     found = read(table, _listed_classes(folder)) if table is not None else _find_metadata(folder, read)
     if found is None:
@@ -49,7 +49,7 @@ def load_annotated(
         found = matched(folder, found, report)
     assert found.file_names is not None
     if found.test.all():
-        raise UserError(f"{found.source} has no usable rows to train on: write one for each image.")
+        raise UserError(f"{found.source} has no usable training rows: add one per image.")
     files: list[Path] = []
     rows: list[int] = []
     nearby = Nearby(folder)
@@ -72,14 +72,14 @@ def load_annotated(
 
 
 def load_by_class(folder: Path, size: Size, report: Report, progress: Progress) -> Dataset:
-    """Images with their true label: one folder for each class, possibly below `train` and `test`."""
+    """Load images with true labels: one subfolder per class, possibly below `train` and `test`."""
     splits = split_folders(folder)
     classes = classes_below(splits["train"], report)
     parts = [images_by_class(place, classes, report) for place in splits.values()]
     if not any(parts):
         raise UserError(
-            f"{folder} has no table of candidates and no folder for each class: give --candidates.file FILE, "
-            "or put a metadata.csv with the columns file_name and candidates there."
+            f"{folder} has neither a table of candidates nor one subfolder per class: use --candidates.file FILE, or "
+            "add a metadata.csv with the columns file_name and candidates."
         )
     if len(parts) > 1 and (strangers := set(classes_below(splits["test"], report)) - set(classes)):
         report(f"{splits['test'] / sorted(strangers)[0]} is a class that {splits['train']} does not have.")
@@ -94,13 +94,13 @@ def load_by_class(folder: Path, size: Size, report: Report, progress: Progress) 
     names = tuple(text_of(file.relative_to(folder)) or "" for file in files[:count])
     empty = [classes[number] for number in np.setdiff1d(np.arange(len(classes)), labels[:count])]
     if empty:
-        note = f"folders in {splits['train']} without images count as classes all the same: {', '.join(empty)}."
+        note = f"folders in {splits['train']} without images still count as classes: {', '.join(empty)}."
         dataset = replace(dataset, notes=(*dataset.notes, note))
     outside = sum(1 for _ in image_files(folder)) - sum(map(len, parts))
     if outside > 0:
         note = (
-            f"{outside:,} images in {folder} lie in no folder of a class, and no table names them: they are left out. "
-            "If there is a table of candidates, give it with --candidates.file FILE."
+            f"skipped {outside:,} images in {folder} that are in no class folder and in no table. If there is a table "
+            "of candidates, specify it with --candidates.file FILE."
         )
         dataset = replace(dataset, notes=(*dataset.notes, note))
     train = replace(dataset, samples=dataset.samples[:count], labels=labels[:count], file_names=names)
@@ -122,9 +122,9 @@ def _left_out(folder: Path, found: Annotations, used: int) -> tuple[str, ...]:
     spoilt = found.named.difference(found.file_names or ())
     files = list(image_files(folder))
     count = len(files) - used - sum(isinstance(locate(folder, name), Path) for name in spoilt)
-    notes = (f"{count:,} images in {folder} have no row in {found.source} and are left out.",) if count > 0 else ()
+    notes = (f"skipped {count:,} images in {folder} that have no row in {found.source}.",) if count > 0 else ()
     strange = next((file for file in files if text_of(file.relative_to(folder)) is None), None)
-    return notes if strange is None else (*notes, f"no table can name all images: {misnamed(strange)}")
+    return notes if strange is None else (*notes, f"a table cannot name all images: {misnamed(strange)}")
 
 
 def _from_files(
@@ -138,11 +138,7 @@ def _from_files(
     images = read_images(files, Wanted(size), report=report, progress=progress)
     notes: tuple[str, ...] = ()
     if size is None and images.shape[2:] == (DEFAULT_SIDE, DEFAULT_SIDE):
-        notes = (
-            f"images are used at {DEFAULT_SIDE} x {DEFAULT_SIDE} pixels; choose another size with --data.size. "
-            "Photographs are learned much better with a pretrained encoder: pip install 'papi-pll[timm]', then add "
-            "--network timm:NAME.",
-        )
+        notes = (f"images are resized to {DEFAULT_SIDE} x {DEFAULT_SIDE} pixels; set another size with --data.size.",)
     recipe = own_recipe(*images.shape[2:])
     return Dataset(folder.resolve().name, classes, images, (), (), recipe, notes=notes)
 
@@ -195,5 +191,5 @@ def _listed_classes(folder: Path) -> tuple[str, ...] | None:
     require_distinct(names, str(path))
     nul = next((name for name in names if "\0" in name), None)
     if nul is not None:
-        raise UserError(f"{path} names the class {nul!r}, which contains a NUL: rename it.")
+        raise UserError(f"{path} has the class {nul!r}, which contains a NUL: rename it.")
     return names

@@ -1,4 +1,4 @@
-"""Inputs of a trained model: image files, folders, arrays and tables, read part by part."""
+"""Reads the inputs of a trained model in batches: image files, folders, arrays and tables."""
 
 import csv
 import io
@@ -29,26 +29,26 @@ from papi.files.reading import opened, reason
 from papi.networks.preparation import Preparation
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv",)
-# What damaged archives raise. A member that is encrypted, or packed in a way that is not known, is a RuntimeError.
+# Exceptions of damaged archives. Encrypted members and unknown compression methods raise RuntimeError.
 _UNREADABLE = (
     OSError, ValueError, EOFError, RuntimeError, OverflowError, struct.error, zipfile.BadZipFile, zlib.error, LZMAError,
 )  # fmt: skip
 
-Reader = Callable[[Path, tuple[int, ...], int], Iterator[np.ndarray]]  # the file, a sample's shape, rows at a time
+Reader = Callable[[Path, tuple[int, ...], int], Iterator[np.ndarray]]  # the file, a sample's shape, rows per batch
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some samples in the shape a model takes, and where they come from."""
+    """A batch of samples in the model's input shape, and their files and rows."""
 
     samples: np.ndarray  # (B, C, H, W) uint8 or (B, d) float32
     files: Sequence[str]  # of each sample
     rows: Sequence[int] | None  # within an array or table, counted from 0; None for image files
-    problems: Sequence[str] = ()  # sentences about files that could not be read
+    problems: Sequence[str] = ()  # messages about files that could not be read
 
 
 def count_samples(paths: Sequence[Path], shape: tuple[int, ...]) -> int | None:
-    """The number of samples, for a progress bar; None if only reading can tell."""
+    """Return the number of samples for a progress bar; None if it is unknown before reading."""
     total = 0
     for path in paths:
         if path.is_dir():
@@ -73,14 +73,14 @@ def read_parts(
     report: Report,
     preparation: Preparation | None = None,
 ) -> Iterator[Callable[[], Part]]:
-    """All samples in order, at most `size` at a time, for a model that takes samples of `shape`.
+    """Yield all samples in order, in batches of at most `size`, for a model with inputs of this `shape`.
 
-    A part of image files is decoded when it is called, by any thread; with a `preparation`, as photos for an encoder.
-    What cannot be read is reported, there or here, and left out. Neighbouring image files share a part.
+    A batch of image files is decoded when it is called, in any thread; with a `preparation`, as photos for an encoder.
+    Inputs that cannot be read are reported and skipped. Consecutive image files share a batch.
     """
     for path in paths:
         if not path.exists():
-            raise UserError(f"{path} does not exist: give images, folders of images, or arrays.")
+            raise UserError(f"{path} does not exist: specify images, folders of images, or arrays.")
     pending: list[Path] = []
     for path in paths:
         if text_of(path) is None:
@@ -109,21 +109,21 @@ def _itself(part: Part) -> Part:
 
 
 def _image_files(path: Path, report: Report) -> Iterator[Path]:
-    """The images below a folder, or the one at a path; what cannot be an image is reported."""
+    """Yield the images below a folder, or the image at a path; report paths that cannot be images."""
     folder = path if path.is_dir() else None
     for file in (path,) if folder is None else image_files(folder):
         if text_of(file) is None:
             report(misnamed(file))
         elif folder is not None and file.is_symlink() and leads_out(file, folder):
-            report(f"{file} is a link that leads out of {folder}: name the image itself.")
+            report(f"{file} is a link that points outside {folder}: specify the image itself.")
         elif not os.path.isfile(file) and os.path.exists(file):
-            report(f"{file} is no regular file.")  # to open a named pipe is to wait, perhaps for ever
+            report(f"{file} is not a regular file.")  # opening a named pipe could block forever
         else:
             yield file
 
 
 def _rows(path: Path, reader: Reader, shape: tuple[int, ...], size: int, report: Report) -> Iterator[Part]:
-    """The samples of an array or a table, as far as it can be read."""
+    """Yield the samples of an array or a table, as far as it can be read."""
     row = 0
     try:
         for array in reader(path, shape, size):
@@ -135,16 +135,16 @@ def _rows(path: Path, reader: Reader, shape: tuple[int, ...], size: int, report:
 
 
 def _reader(path: Path) -> Reader | None:
-    """How to read an array or a table; None for images and folders."""
+    """Return the reader of an array or a table; None for images and folders."""
     if path.is_dir():
         return None
     return {".npy": _read_array, ".npz": _read_array, ".csv": _read_csv}.get(path.suffix.lower())
 
 
 def _decoded(files: Sequence[Path], shape: tuple[int, ...], preparation: Preparation | None) -> Part:
-    """Image files as one part, brought to the shape in the same way as in training."""
+    """Decode image files as one batch, resized in the same way as in training."""
     if len(shape) == 1 and preparation is None:
-        wrong = f"is no table, and this model takes {shape[0]} features: give .npy, .npz or .csv files."
+        wrong = f"is not a table, but this model needs {shape[0]} features: use .npy, .npz or .csv files."
         return Part(np.empty((0, *shape), np.float32), (), None, [f"{file} {wrong}" for file in files])
     images, names, problems = [], [], []
     for file in files:
@@ -162,15 +162,15 @@ def _decoded(files: Sequence[Path], shape: tuple[int, ...], preparation: Prepara
 
 
 def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:
-    """Rows of an array file, read in order. A mapped file would be simpler, but its pages count as our memory."""
+    """Yield the rows of an array file in order. A memory-mapped file would count towards the memory of the process."""
     with _opened(path, shape) as stream:
         whole, dtype = _header(stream, path)
-        if math.prod(whole[1:]) != math.prod(shape):  # before so much is read as a header can promise
-            raise UserError(f"the samples of {path} are {whole[1:]}: this model takes {shape}.")
+        if math.prod(whole[1:]) != math.prod(shape):  # check before reading: a wrong header can promise any size
+            raise UserError(f"the samples in {path} have shape {whole[1:]}, but this model needs {shape}.")
         row_bytes = dtype.itemsize * math.prod(shape)
         for start in range(0, whole[0], size):
             rows = min(size, whole[0] - start)
-            content = bytearray(stream.read(rows * row_bytes))  # torch wants memory it may write to
+            content = bytearray(stream.read(rows * row_bytes))  # torch needs writable memory
             if len(content) < rows * row_bytes:
                 raise UserError(f"{path} ends after {start + len(content) // row_bytes} of {whole[0]} samples.")
             yield np.frombuffer(content, dtype).reshape(rows, *whole[1:])
@@ -178,7 +178,7 @@ def _read_array(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.nd
 
 @contextmanager
 def _opened(path: Path, shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
-    """An open array file; in an archive, `images` or `features` as the model takes them, or its only array."""
+    """Open an array file; in an archive, the array `images` or `features`, or the only array."""
     if path.suffix.lower() == ".npy":
         with opened(path, sys.maxsize) as stream:
             yield stream
@@ -188,44 +188,44 @@ def _opened(path: Path, shape: tuple[int, ...]) -> Iterator[IO[bytes]]:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if wanted not in names and len(names) != 1:
             held = f"the arrays {', '.join(names[:10])}" if names else "no arrays"
-            raise UserError(f"{path} has {held}: name the one to use {wanted}.")
+            raise UserError(f"{path} contains {held}: rename the array to use to {wanted}.")
         with archive.open(f"{wanted if wanted in names else names[0]}.npy") as stream:
             yield stream
 
 
 def _header(stream: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type of an array, which must be in row order."""
+    """Return the shape and type of an array, which must be in row-major order."""
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, columns_first, dtype = read(stream)
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # whatever the text of a damaged header does to NumPy's parser
-        raise UserError(f"{path} is not an array file of NumPy ({reason(error)}).") from error
+    except Exception as error:  # a damaged header can raise anything in NumPy's parser
+        raise UserError(f"{path} is not a NumPy array file ({reason(error)}): save it again.") from error
     if dtype.kind not in "biuf" and not dtype.hasobject:
-        raise UserError(f"{path} holds {dtype}: numbers are needed.")
+        raise UserError(f"{path} must contain numbers; got {dtype}.")
     if dtype.hasobject or columns_first or not shape:
-        what = "Python objects" if dtype.hasobject else "columns one after another" if columns_first else "one value"
-        raise UserError(f"{path} holds {what}: save np.ascontiguousarray(samples) with one row for each sample.")
+        what = "Python objects" if dtype.hasobject else "a column-major array" if columns_first else "a single value"
+        raise UserError(f"{path} contains {what}: save np.ascontiguousarray(samples) with one row per sample.")
     return shape, dtype
 
 
 def _read_csv(path: Path, shape: tuple[int, ...], size: int) -> Iterator[np.ndarray]:
-    """Columns without another meaning are features, as in training; a cell that is not a number becomes NaN."""
+    """Read the columns without a reserved name as features; a cell that is not a number becomes NaN."""
     if len(shape) != 1:
-        raise UserError(f"{path} is a table of features, and this model takes images of {shape}.")
+        raise UserError(f"{path} is a feature table, but this model needs images of shape {shape}.")
     with opened(path, sys.maxsize) as content, io.TextIOWrapper(content, "utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
         try:
             header = next(reader, [])
             used = [k for k, name in enumerate(header) if name.strip() not in RESERVED]
             if len(used) != shape[0]:
-                raise UserError(f"{path} has {len(used)} columns of features: this model takes {shape[0]}.")
+                raise UserError(f"{path} has {len(used)} feature columns, but this model needs {shape[0]}.")
             while rows := list(islice((row for row in reader if row), size)):
                 yield np.array([[_number(row, k) for k in used] for row in rows])
         except (csv.Error, UnicodeDecodeError) as error:
-            raise UserError(f"{path}, line {reader.line_num + 1} is not csv in UTF-8 ({error}).") from error
+            raise UserError(f"{path}, line {reader.line_num + 1} is not valid UTF-8 csv ({error}).") from error
 
 
 def _number(row: list[str], column: int) -> float:
@@ -238,16 +238,19 @@ def _number(row: list[str], column: int) -> float:
 def _fitting(
     array: np.ndarray, rows: range, shape: tuple[int, ...], path: Path, report: Report
 ) -> tuple[np.ndarray, Sequence[int]]:
-    """The samples as the model takes them, and their rows, without rows that have non-finite features."""
+    """Return the samples in the model's input form, and their rows, without rows with non-finite features."""
     if len(shape) == 3:
         samples = as_image_array(array, f"the images of {path}")
     elif array.ndim == 2 and array.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):  # what is too large becomes infinite and is left out
+        with np.errstate(over="ignore"):  # values that are too large become infinite and are skipped
             samples = array.astype(np.float32, copy=False)
     else:
-        raise UserError(f"{path} is {array.dtype} of shape (N, …) {array.shape[1:]}: this model takes (N, {shape[0]}).")
+        raise UserError(
+            f"the samples in {path} are {array.dtype} of shape {array.shape[1:]}, but this model needs numbers of "
+            f"shape ({shape[0]},)."
+        )
     if samples.shape[1:] != shape:
-        raise UserError(f"the samples of {path} are {samples.shape[1:]}: this model takes {shape}.")
+        raise UserError(f"the samples in {path} have shape {samples.shape[1:]}, but this model needs {shape}.")
     if len(shape) == 3:
         return np.ascontiguousarray(samples), rows
     finite = np.isfinite(samples).all(1)

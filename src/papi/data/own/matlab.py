@@ -1,8 +1,7 @@
-"""MATLAB's format 5 (its options -v6 and -v7): matrices of numbers, dense and sparse.
+"""Reads dense and sparse numeric matrices from MATLAB's format 5 (its options -v6 and -v7).
 
-SciPy's reader trusts what a file says about itself, and a damaged file can crash the process. This one reads no more
-than matrices and checks every length before it uses it. Names of types and classes are those of MATLAB's description
-of the format.
+SciPy's reader trusts the lengths in a file, so a damaged file can crash the process. This reader supports only matrices
+and checks every length before it uses it. Names of types and classes follow MATLAB's description of the format.
 """
 
 import math
@@ -20,14 +19,18 @@ _COMPLEX = 8  # a flag
 
 
 def read_variables(content: bytes, most: int) -> dict[str, np.ndarray | None]:
-    """The variables of a file by name; None for one that is no matrix of real numbers.
+    """Return the variables of a file by name; None for a variable that is not a matrix of real numbers.
 
-    A file of another version raises NotImplementedError. A damaged one raises ValueError, and so does one whose
-    variables take more than `most` bytes.
+    Raises
+    ------
+    NotImplementedError
+        If the file has another version.
+    ValueError
+        If the file is damaged or its variables take more than `most` bytes.
     """
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])
     if order is None or len(content) < _HEADER:
-        raise ValueError("it does not begin like a file of MATLAB's format 5")
+        raise ValueError("it does not have the header of MATLAB's format 5")
     if struct.unpack(f"{order}H", content[124:126])[0] >> 8 != 1:
         raise NotImplementedError
     found: dict[str, np.ndarray | None] = {}
@@ -35,7 +38,7 @@ def read_variables(content: bytes, most: int) -> dict[str, np.ndarray | None]:
         if kind == _COMPRESSED:
             kind, data = next(_elements(_unpacked(data, most), order), (0, b""))
         if kind != _MATRIX:
-            raise ValueError(f"it has an element of type {kind} in the place of a variable")
+            raise ValueError(f"it has an element of type {kind} instead of a variable")
         name, matrix = _variable(data, order, most)
         most -= 0 if matrix is None else matrix.nbytes
         found[name] = matrix
@@ -43,14 +46,14 @@ def read_variables(content: bytes, most: int) -> dict[str, np.ndarray | None]:
 
 
 def _elements(content: bytes, order: str) -> Iterator[tuple[int, bytes]]:
-    """The elements one after another: their type and their data."""
+    """Yield the type and the data of each element."""
     place = 0
     while place < len(content):
         if len(content) - place < 8:
             raise ValueError("it ends within an element")
         kind, size = struct.unpack(f"{order}II", content[place : place + 8])
         place += 8
-        if kind >> 16:  # four bytes at most, which lie in the second half of these eight
+        if kind >> 16:  # short element: at most four bytes, stored in the second half of these eight
             kind, size = kind & 0xFFFF, kind >> 16
             if size > 4:
                 raise ValueError(f"a short element has {size} bytes")
@@ -69,12 +72,12 @@ def _unpacked(data: bytes, most: int) -> bytes:
     except zlib.error as error:
         raise ValueError(str(error)) from error
     if not unpacking.eof:
-        raise ValueError("a packed variable is cut off, or takes more than memory")
+        raise ValueError("a compressed variable is truncated or does not fit into memory")
     return content
 
 
 def _variable(data: bytes, order: str, most: int) -> tuple[str, np.ndarray | None]:
-    """The name and the matrix of one variable."""
+    """Return the name and the matrix of one variable."""
     parts = _elements(data, order)
     flags, sizes, named = (_part(parts) for _ in range(3))
     values = _numbers(flags, order)
@@ -103,10 +106,10 @@ def _part(parts: Iterator[tuple[int, bytes]]) -> tuple[int, bytes]:
 
 
 def _numbers(part: tuple[int, bytes], order: str) -> np.ndarray:
-    """The numbers of an element, `(n,)`, in the type in which they are stored."""
+    """Return the numbers of an element, `(n,)`, in their stored type."""
     kind, data = part
     if kind not in _TYPES:
-        raise ValueError(f"it has an element of type {kind} in the place of numbers")
+        raise ValueError(f"it has an element of type {kind} instead of numbers")
     stored = np.dtype(order + _TYPES[kind])
     if len(data) % stored.itemsize:
         raise ValueError("an element ends within a number")
@@ -114,7 +117,7 @@ def _numbers(part: tuple[int, bytes], order: str) -> np.ndarray:
 
 
 def _dense(shape: tuple[int, ...], rows: np.ndarray, starts: np.ndarray, entries: np.ndarray, most: int) -> np.ndarray:
-    """A sparse matrix as a dense one: the row of each entry, and where the entries of each column start."""
+    """Convert a sparse matrix to a dense one from the row of each entry and the start of each column."""
     if len(shape) != 2 or math.prod(shape) * entries.dtype.itemsize > most:
         raise ValueError(f"a sparse variable of shape {shape} does not fit into memory")
     if rows.dtype.kind not in "iu" or starts.dtype.kind not in "iu" or len(starts) != shape[1] + 1:
@@ -126,7 +129,7 @@ def _dense(shape: tuple[int, ...], rows: np.ndarray, starts: np.ndarray, entries
         raise ValueError("the columns of a sparse variable do not start in order")
     rows = rows[:count]
     if len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]:
-        raise ValueError("a sparse variable has an entry outside of it")
+        raise ValueError("a sparse variable has an entry outside its shape")
     matrix = np.zeros(shape, entries.dtype)
     matrix[rows, np.repeat(np.arange(shape[1]), lengths)] = entries[:count]
     return matrix

@@ -1,18 +1,18 @@
-"""Names of classes that look like mistakes: several labels in one, or one label written in several ways."""
+"""Detects suspicious class names: several labels in one name, or different spellings of one label."""
 
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 SEPARATORS = ("|", ";", ",", "/", "&", "+", " ")
-_COMPARED = 10_000  # names; a table with more has numbers or texts of another kind in the place of labels
+_COMPARED = 10_000  # names to compare; a column with more does not contain labels
 _SHOWN = 3
 
 
 def joined(names: Sequence[str]) -> dict[str, list[str]]:
-    """Names that look like several labels, by what stands between: `{",": ["rose, tulip"]}`.
+    """Return names that look like several labels, by their separator: `{",": ["rose, tulip"]}`.
 
-    Each part must occur in another name, too: `Washington, D.C.` is one label. A space separates labels only where
+    Each part must also occur in another name, so `Washington, D.C.` is one label. A space separates labels only if
     every part is itself a name.
     """
     found: dict[str, list[str]] = {}
@@ -31,7 +31,7 @@ def joined(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def alike(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Groups of names that differ in case, spaces, hyphens, accents, a plural s, or the form of a number alone."""
+    """Return groups of names that differ only in case, spaces, hyphens, accents, a plural s, or number format."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in names[:_COMPARED]:
         groups[_key(name)].append(name)
@@ -44,30 +44,30 @@ def alike(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def suspicions(names: Sequence[str], option: str) -> tuple[str, ...]:
-    """A sentence for each kind of suspicious names. `option` tells how to name a separator."""
+    """Return a note for each kind of suspicious names. `option` is the option that sets the separator."""
     found = [
-        f"{_listed(several)} {'looks' if len(several) == 1 else 'look'} like several labels in one name: if so, say "
-        f"what stands between them with {option} '{separator}'."
+        f"{_listed(several)} {'looks' if len(several) == 1 else 'look'} like several labels in one name: if so, set "
+        f"the separator with {option} '{separator}'."
         for separator, several in joined(names).items()
     ]
     groups = [" and ".join(map(repr, group[:_SHOWN])) for group in alike(names)]
     if groups:
         more = f", and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
         found.append(
-            f"{'; '.join(groups[:_SHOWN])}{more} are different classes here: if they mean the same, give them the same "
-            "name."
+            f"{'; '.join(groups[:_SHOWN])}{more} are treated as different classes: if they mean the same, give them "
+            "the same name."
         )
     return tuple(found)
 
 
 def _parts(name: str, separator: str) -> list[str]:
-    """The labels in a name; the name itself if nothing would be left between two separators."""
+    """Return the labels in a name; the name itself if a part would be empty."""
     parts = [part.strip() for part in name.split(separator)]
     return parts if all(parts) else [name]
 
 
 def _key(name: str) -> str:
-    """What stays of a name without case, accents, spaces and hyphens; the value of a number."""
+    """Return a name without case, accents, spaces and hyphens; for a number, its value."""
     try:
         return repr(float(name))
     except ValueError:

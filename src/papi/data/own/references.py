@@ -1,4 +1,4 @@
-"""How annotation tools refer to images: by address, with a prefix of their own, or below a folder that is elsewhere."""
+"""Resolves image references of annotation tools: URLs, tool-specific prefixes, and paths in other folders."""
 
 import re
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ _UPLOAD = re.compile(r"(?:.*/)?upload/(?:.*/)?[0-9a-f]{8}-([^/]+)")  # Label Stu
 
 
 def possible_names(reference: str) -> Iterator[str]:
-    """Names that the file may have inside a folder of images, the most likely first.
+    """Yield the names that a file may have inside a folder of images, the most likely first.
 
-    `/data/local-files/?d=photos/rose/1.jpg` is `photos/rose/1.jpg`, `rose/1.jpg` or `1.jpg`; of an upload, the eight
-    digits that Label Studio puts before the name may be there or not.
+    `/data/local-files/?d=photos/rose/1.jpg` can be `photos/rose/1.jpg`, `rose/1.jpg` or `1.jpg`. An upload may or may
+    not have the eight digits that Label Studio puts before the name.
     """
     path = reference
     _, local, rest = reference.partition(_LOCAL_FILES)
     if local:
         path = unquote(rest.partition("&")[0])
     elif "://" in reference:
-        yield reference.rpartition("/")[2]  # a name may hold what has a meaning in an address
+        yield reference.rpartition("/")[2]  # a name may contain characters with a special meaning in a URL
         path = unquote(urlsplit(reference).path)
     path = path.replace("\\", "/").lstrip("/")
     parts = path.split("/")
@@ -39,7 +39,7 @@ def possible_names(reference: str) -> Iterator[str]:
 
 
 def find(folder: Path, reference: str) -> tuple[str, Path] | str:
-    """The name inside the folder and the file that a reference leads to, or what is wrong with it."""
+    """Return the name inside the folder and the file of a reference, or a description of the problem."""
     for name in (reference, *possible_names(reference)):
         located = locate(folder, name)
         if isinstance(located, Path):
@@ -48,7 +48,7 @@ def find(folder: Path, reference: str) -> tuple[str, Path] | str:
 
 
 def matched(folder: Path, found: Annotations, report: Report) -> Annotations:
-    """The rows whose image is in the folder, by its name there. The others are reported, and those named twice."""
+    """Select the rows whose image is in the folder, by its name there. Report missing and repeated images."""
     assert found.file_names is not None
     names: list[str] = []
     rows: list[int] = []
@@ -62,7 +62,7 @@ def matched(folder: Path, found: Annotations, report: Report) -> Annotations:
         name, path = located
         before = seen.setdefault(path, found.where[row])
         if before != found.where[row]:
-            report(f"{found.where[row]} is about {name!r}, as is {before}: one entry for each file.")
+            report(f"{found.where[row]} and {before} both describe {name!r}: keep one entry per file.")
             continue
         names.append(name)
         rows.append(row)

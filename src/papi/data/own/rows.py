@@ -1,10 +1,10 @@
-"""What every reader of tables makes: rows that know their place in the file, under named columns."""
+"""The result of all table readers: rows with their place in the file, under named columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from papi.errors import UserError, unknown
+from papi.errors import missing
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Table:
     rows: tuple[Row, ...]
 
     def require(self, column: str) -> None:
-        """Raise an error if a column is missing, and suggest a similar one."""
+        """Raise `UserError` if a column is missing, and suggest a similar one."""
         if column not in self.columns:
-            raise UserError(f"{self.path} lacks a column: {unknown('column', column, self.columns)}")
+            raise missing(self.path, "column", column, self.columns)
 
     def renamed(self, names: Mapping[str, str]) -> "Table":
-        """With other names for some columns."""
+        """Rename some columns."""
         rows = (
             Row(row.where, {names.get(name, name): value for name, value in row.values.items()}) for row in self.rows
         )

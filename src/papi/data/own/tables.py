@@ -1,4 +1,4 @@
-"""Tables in csv, tsv, jsonl, parquet and xlsx files, read as rows that know their place in the file, and written."""
+"""Reads tables in csv, tsv, jsonl, parquet and xlsx files as rows with their position in the file."""
 
 import csv
 import io
@@ -21,12 +21,12 @@ from papi.files.reading import memory_bytes, plain_file, read_bytes, reason
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 WEIGHED = re.compile(r"(.*\S)\s*:\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%?)", re.DOTALL)
 """A label with its weight: `rose:0.8` or `rose: 80 %`."""
-ANYTHING = ("?", "*")  # in the place of labels: nothing is known
+ANYTHING = ("?", "*")  # instead of labels: unlabelled
 _NOT = "not "
 
 
 def read_table(path: Path, report: Report) -> Table:
-    """Read a table in the format of its suffix. Rows that cannot be read are reported and left out."""
+    """Read a table in the format of its suffix. Rows that cannot be read are reported and skipped."""
     readers = {
         ".csv": _read_csv,
         ".tsv": _read_csv,
@@ -35,12 +35,12 @@ def read_table(path: Path, report: Report) -> Table:
         ".xlsx": read_xlsx,
     }
     if path.suffix.lower() not in readers:
-        raise UserError(f"{path} is no table that can be read: give one of {', '.join(SUFFIXES)} or .npz.")
+        raise UserError(f"{path} is not a supported table: use {', '.join(SUFFIXES)} or .npz.")
     return readers[path.suffix.lower()](path, report)
 
 
 def join_labels(labels: Sequence[str]) -> str:
-    """Several labels in one cell: `cat|dog`, or as a JSON list where a name would be misread."""
+    """Several labels in one cell: `cat|dog`, or a JSON list if a name would be misread."""
     if any(_is_misread(label) for label in labels):
         return json.dumps(list(labels), ensure_ascii=False)
     return "|".join(labels)
@@ -57,14 +57,14 @@ def _is_misread(label: str) -> bool:
 
 
 def split_labels(cell: object) -> list[str] | None:
-    """The labels in a cell: a list, a JSON list, or a text with `|` between them; None if it is none of these."""
+    """The labels in a cell: a list, a JSON list, or a text separated by `|`; None if it is none of these."""
     if cell is None:
         return []
     if isinstance(cell, str):
         if cell.strip().startswith("[") and cell.strip().endswith("]"):
             try:
                 return split_labels(json.loads(cell))
-            except (ValueError, RecursionError):  # not JSON, or lists in lists in lists
+            except (ValueError, RecursionError):  # not JSON, or nested too deeply
                 return None
         return [label.strip() for label in cell.split("|")] if cell.strip() else []
     if isinstance(cell, bool) or not isinstance(cell, int | list):
@@ -76,7 +76,7 @@ def split_labels(cell: object) -> list[str] | None:
 
 
 def excluded_labels(cell: object, classes: Collection[str] | None = None) -> list[str] | None:
-    """The labels in a cell of exclusions, which may be written `not rose, not tulip`; None if it holds no labels."""
+    """The labels in a cell of exclusions, which may be written `not rose, not tulip`; None if it has no labels."""
     if isinstance(cell, str) and "|" not in cell and cell.strip().startswith(_NOT):
         parts = [part.strip() for part in cell.split(",")]
         cell = parts if all(part.startswith(_NOT) for part in parts) else cell
@@ -88,13 +88,13 @@ def excluded_labels(cell: object, classes: Collection[str] | None = None) -> lis
 def cell_text(row: Row, column: str) -> str | None:
     """A cell as text; None if it is missing or empty."""
     value = row.values.get(column)
-    # A list in the place of a text can be too deep to be written out.
+    # A list instead of a text can be nested too deeply to print.
     text = "" if value is None else shortened(value) if isinstance(value, list | dict) else str(value)
     return text.strip() or None
 
 
 def cell_number(cell: object) -> float | None:
-    """The number in a cell; None if it holds anything else."""
+    """The number in a cell; None if it contains anything else."""
     try:
         return float(cell) if isinstance(cell, str | SupportsFloat) else None
     except (ValueError, TypeError, OverflowError):
@@ -102,7 +102,7 @@ def cell_number(cell: object) -> float | None:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be encoded: file names and JSON escapes may hold lone surrogates."""
+    """Whether a text can be encoded: file names and JSON escapes may contain lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -111,11 +111,11 @@ def is_utf8(text: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A file as text. It must be UTF-8, with or without a byte-order mark."""
+    """Read a file as text. It must be UTF-8, with or without a byte-order mark."""
     try:
         content = read_bytes(path, memory_bytes())
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {reason(error)}. Is the name right?") from error
+        raise UserError(f"{path} cannot be read ({reason(error)}): check the name.") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -127,8 +127,8 @@ def read_text(path: Path) -> str:
 
 def _read_csv(path: Path, report: Report) -> Table:
     text = read_text(path)
-    # strict: a quote that never ends is an error, not a cell that swallows the rest of the file.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(path, text))
+    # strict: an unclosed quote is an error, not a cell with the rest of the file.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_of(path, text))
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     line = 1
@@ -138,18 +138,18 @@ def _read_csv(path: Path, report: Report) -> Table:
             if not columns:
                 columns = _columns(cells, where)
             elif cells and len(cells) != len(columns):
-                report(f"{where} has {len(cells)} cells; the header has {len(columns)}.")
+                report(f"{where} has {len(cells)} cells, but the header has {len(columns)}.")
             elif cells:
                 rows.append(Row(where, dict(zip(columns, cells, strict=True))))
     except csv.Error as error:
-        raise UserError(f"{path}, line {line} is not csv ({error}): check its quotes.") from error
+        raise UserError(f"{path}, line {line} is not valid csv ({error}): check its quotes.") from error
     if not columns:
-        raise UserError(f"{path} is empty: its first line must name the columns.")
+        raise UserError(f"{path} is empty: write the column names into the first line.")
     return Table(path, columns, tuple(rows))
 
 
-def _delimiter(path: Path, text: str) -> str:
-    """What stands between columns: of a csv file a comma, or what its first line has instead."""
+def delimiter_of(path: Path, text: str) -> str:
+    """The separator of columns: for a csv file a comma, or another one that its first line contains instead."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     first = text.partition("\n")[0]
@@ -160,16 +160,16 @@ def _columns(cells: list[str], where: str) -> tuple[str, ...]:
     names = tuple(cell.strip() for cell in cells)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise UserError(f"{where} names the column {twice[0]!r} twice.")
+        raise UserError(f"{where} has the column {twice[0]!r} twice: rename one.")
     return names
 
 
 def _read_jsonl(path: Path, report: Report) -> Table:
     text = read_text(path)
     if not text.strip():
-        raise UserError(f"{path} is empty: each line must be a JSON object.")
+        raise UserError(f"{path} is empty: write one JSON object per line.")
     rows: list[Row] = []
-    # Not splitlines(): names may hold other characters that count as line ends there.
+    # Not splitlines(): names may contain other characters that it treats as line ends.
     for number, line in enumerate(text.split("\n"), 1):
         where = f"{path}, line {number}"
         if not line.strip():
@@ -178,16 +178,16 @@ def _read_jsonl(path: Path, report: Report) -> Table:
             record = json.loads(line)
             whole = "\\u" not in line or is_utf8(json.dumps(record, ensure_ascii=False))
         except (ValueError, RecursionError) as error:
-            report(f"{where} is not JSON ({error}).")
+            report(f"{where} is not valid JSON ({error}).")
             continue
         if not isinstance(record, dict):
             report(f'{where} is not a JSON object: write {{"file_name": …, "candidates": […]}}.')
         elif not whole:
-            report(f"{where} has half a character, an escape like \\ud83d alone: write names as UTF-8.")
+            report(f"{where} has half a character, such as \\ud83d: write names as UTF-8.")
         else:
             rows.append(Row(where, record))
     if not rows:
-        raise UserError(f"{path} has no usable rows: each line must be a JSON object.")
+        raise UserError(f"{path} has no usable rows: write one JSON object per line.")
     return Table(path, tuple(dict.fromkeys(name for row in rows for name in row.values)), tuple(rows))
 
 
@@ -197,7 +197,7 @@ def _read_parquet(path: Path, report: Report) -> Table:
         table = pyarrow.parquet.read_table(plain_file(path, memory_bytes()))
         records = table.to_pylist()
     except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
-        raise UserError(f"{path} is not a readable parquet file ({reason(error)}).") from error
+        raise UserError(f"{path} is not a readable parquet file ({reason(error)}): write it again.") from error
     rows = (Row(f"{path}, row {number}", record) for number, record in enumerate(records, 1))
     return Table(path, tuple(table.column_names), tuple(rows))
 
@@ -207,4 +207,4 @@ def _pyarrow(path: Path) -> ModuleType:
         import_module("pyarrow.parquet")
         return import_module("pyarrow")
     except ImportError as error:
-        raise UserError(f"{path}: reading parquet needs pyarrow: pip install 'papi-pll[parquet]'.") from error
+        raise UserError(f"{path} needs pyarrow to be read: run pip install 'papi-pll[parquet]'.") from error

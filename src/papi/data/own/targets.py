@@ -1,4 +1,4 @@
-"""The targets of an estimator as candidate sets: from a 0/1 matrix, label sets, or one label for each sample."""
+"""Converts the targets of an estimator to candidate sets: a 0/1 matrix, label sets, or one label per sample."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,19 +16,19 @@ Known = np.ndarray | list[object] | tuple[object, ...]
 
 
 class Targets(NamedTuple):
-    """What `y` holds."""
+    """The contents of `y`."""
 
     candidates: np.ndarray  # (N, K) bool
     classes: np.ndarray  # (K,)
-    labels: np.ndarray | None  # (N,) int64, positions in `classes`, where y has one label a sample
-    prior: np.ndarray | None = None  # (N, K) float32: how likely each candidate is, if y says so
+    labels: np.ndarray | None  # (N,) int64, positions in `classes`, if y has one label per sample
+    prior: np.ndarray | None = None  # (N, K) float32: probability of each candidate, if y has weights
 
 
 def read_targets(y: object, classes: Sequence[Hashable] | None = None) -> Targets:
-    """Candidate sets to learn from, or a ValueError that names the first wrong entry.
+    """Convert targets to candidate sets. Raise ValueError at the first wrong entry.
 
-    `classes` names the columns of a matrix, or all labels that may occur; without it they are the names of a table's
-    columns, 0 … K − 1, or the labels that do occur.
+    `classes` names the columns of a matrix, or all labels that may occur. By default, they are the column names of a
+    table, 0 … K − 1, or the labels that occur.
     """
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None.")
@@ -38,7 +38,7 @@ def read_targets(y: object, classes: Sequence[Hashable] | None = None) -> Target
     columns = column_names(y) if _is_matrix(known) else None
     given = columns if classes is None else class_array(classes)
     if given is not None and len(set(given.tolist())) < len(given):
-        raise ValueError("classes names a class twice.")
+        raise ValueError("classes contains a class twice.")
     if is_single(known):
         if given is None:
             _refuse_joined(known)
@@ -51,7 +51,7 @@ def read_targets(y: object, classes: Sequence[Hashable] | None = None) -> Target
 
 
 def _read_sets(y: Any, classes: Sequence[Hashable] | None) -> Targets:
-    """From a frame with columns of labels, or from what `papi.read_candidates` gave."""
+    """Convert a frame with label columns, or the result of `papi.read_candidates`."""
     names = None if classes is None else tuple(map(str, classes))
     found = y if isinstance(y, Annotations) else read_candidates(y, classes=names)
     _require_useful(found.candidates)
@@ -60,37 +60,37 @@ def _read_sets(y: Any, classes: Sequence[Hashable] | None) -> Targets:
 
 
 def as_known(y: object) -> Known:
-    """`y` as an array, a list or a tuple, whatever it was: a pandas column, a table, or a sparse matrix."""
+    """Return `y` as an array, a list or a tuple; it may be a pandas column, a table, or a sparse matrix."""
     if isinstance(y, list | tuple):
         return y
     known = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if known.ndim == 0:
-        raise ValueError(f"y is {y!r}: give a target for every sample.")
+        raise ValueError(f"y must have one target per sample; got {y!r}.")
     return known
 
 
 def column_names(y: object) -> np.ndarray | None:
-    """The names of a table's columns; None for an array or a list, which have none."""
-    names = getattr(y, "column_names", None)  # of pyarrow, whose columns are columns
+    """Return the column names of a table; None for an array or a list."""
+    names = getattr(y, "column_names", None)  # pyarrow: its attribute `columns` contains the data
     names = getattr(y, "columns", None) if names is None else names
     return None if names is None or not len(names) else class_array(list(names))
 
 
 def split_texts(y: Any, separator: str | None) -> Any:
-    """`y` with each text as the set of labels in it: `rose|tulip` is rose and tulip. Without a separator, as it is."""
+    """Split each string of `y` into a set of labels: `rose|tulip` is rose and tulip. Unchanged without separator."""
     if separator is None:
         return y
     known = as_known(y)
     if not isinstance(separator, str) or not separator:
-        raise ValueError(f"separator is {separator!r}: give the text between two labels, such as '|'.")
+        raise ValueError(f"separator must be the text between two labels, such as '|'; got {separator!r}.")
     if not is_single(known) or not all(isinstance(entry, str) for entry in _entries(known)):
-        raise ValueError(f"y holds no texts to split at {separator!r}: leave separator out.")
+        raise ValueError(f"y has no strings to split at {separator!r}: leave out separator.")
     parts = ([part.strip() for part in str(entry).split(separator)] for entry in _entries(known))
     return [{part for part in each if part} for each in parts]
 
 
 def is_single(y: object) -> bool:
-    """Whether `y` has one label for each sample, not a set."""
+    """Return whether `y` has one label per sample instead of a set."""
     if isinstance(y, Annotations) or holds_labels(y):
         return False
     known = as_known(y)
@@ -102,7 +102,7 @@ def is_single(y: object) -> bool:
 
 
 def candidates_among(y: object, classes: np.ndarray) -> np.ndarray:
-    """Candidate sets `(N, K) bool` for scoring. Labels that the classifier does not know are ignored."""
+    """Return candidate sets `(N, K) bool` for scoring. Labels that the classifier does not have are ignored."""
     if isinstance(y, Annotations) or holds_labels(y):
         found = y if isinstance(y, Annotations) else read_candidates(y)
         return _by_name(found.candidates, class_array(found.class_names), classes)
@@ -119,7 +119,7 @@ def candidates_among(y: object, classes: np.ndarray) -> np.ndarray:
 
 
 def class_array(labels: Iterable[Hashable]) -> np.ndarray:
-    """Labels as an array that keeps their types: tuples and mixed types become objects."""
+    """Convert labels to an array that keeps their types: tuples and mixed types become objects."""
     labels = list(labels)
     plain = len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | bool | np.generic)
     array = np.empty(len(labels), object)
@@ -128,12 +128,12 @@ def class_array(labels: Iterable[Hashable]) -> np.ndarray:
 
 
 def _is_matrix(y: Known) -> bool:
-    """A column `(N, 1)` is not a matrix: like scikit-learn, this takes it for labels, with a warning."""
+    """Return whether `y` is a matrix. As in scikit-learn, a column `(N, 1)` counts as labels, with a warning."""
     return isinstance(y, np.ndarray) and y.ndim > 1 and y.shape[1:] != (1,)
 
 
 def _by_name(member: np.ndarray, columns: np.ndarray | None, classes: np.ndarray) -> np.ndarray:
-    """The columns of a matrix in the order of the classes: by their names if all are classes, else as they come."""
+    """Return the columns of a matrix in the order of the classes: by name if all are classes, otherwise unchanged."""
     place = {label: k for k, label in enumerate([] if columns is None else columns.tolist())}
     if place and place.keys() <= set(classes.tolist()):
         ordered = np.zeros((len(member), len(classes)), bool)
@@ -145,13 +145,13 @@ def _by_name(member: np.ndarray, columns: np.ndarray | None, classes: np.ndarray
 
 
 def _refuse_joined(y: Known) -> None:
-    """Stop at texts that look like several labels: each would become a class of its own, and be learned as such."""
+    """Reject strings that look like several labels, because each would become a separate class."""
     entries = [entry for entry in _entries(y) if isinstance(entry, str)]
     for separator, several in joined(list(dict.fromkeys(entries))).items():
         row = _entries(y).index(several[0])
         raise ValueError(
-            f"y[{row}] is {several[0]!r}, which looks like several labels in one text: give separator={separator!r} to "
-            "split it, or name all labels in classes=[…] if it is a single one."
+            f"y[{row}] is {several[0]!r}, which looks like several labels in one string: set separator={separator!r} "
+            "to split it, or list all labels in classes=[…] if it is a single label."
         )
 
 
@@ -177,14 +177,16 @@ def _single(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]
 def _matrix(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     array = np.asarray(y)
     if array.ndim != 2:
-        raise ValueError(f"y has shape {array.shape}: give candidates as (n, K), one column a class.")
+        raise ValueError(f"y must have shape (n, K) with one column per class; got {array.shape}.")
     names = np.arange(array.shape[1]) if given is None else given
     if len(names) != array.shape[1]:
-        raise ValueError(f"y[0] has {array.shape[1]} columns and there are {len(names)} classes: they must agree.")
+        raise ValueError(f"y[0] has {array.shape[1]} columns, but there are {len(names)} classes: make them equal.")
     wrong = ~np.isin(array, (0, 1)) if array.dtype.kind in "biuf" else np.ones(array.shape, bool)
     if wrong.any():
         row, column = (int(each[0]) for each in np.nonzero(wrong))
-        raise ValueError(f"y[{row}] has {array[row, column]!r} in column {column}: a candidate matrix holds 0 and 1.")
+        raise ValueError(
+            f"y[{row}] has {array[row, column]!r} in column {column}: a candidate matrix must contain 0 and 1."
+        )
     return names, array.astype(bool)
 
 
@@ -192,12 +194,14 @@ def _sets(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     entries = []
     for row, entry in enumerate(_entries(y)):
         if not isinstance(entry, COLLECTIONS):
-            raise ValueError(f"y[{row}] is {entry!r}: give a set of labels for every sample, or one label for each.")
+            raise ValueError(f"y[{row}] is {entry!r}: use a set of labels for every sample, or one label for each.")
         labels = entry.tolist() if isinstance(entry, np.ndarray) else list(entry)
         if any(not isinstance(label, Hashable) or label != label for label in labels):  # NaN differs from itself
-            raise ValueError(f"y[{row}] is {entry!r}: labels are hashable and not NaN. Give a matrix as an array.")
+            raise ValueError(
+                f"y[{row}] is {entry!r}: labels must be hashable and not NaN, and a matrix must be an array."
+            )
         if len(set(labels)) < len(labels):
-            raise ValueError(f"y[{row}] names a label twice: {entry!r}. Give a 0/1 matrix as an array, not as lists.")
+            raise ValueError(f"y[{row}] names a label twice: {entry!r}; pass a 0/1 matrix as an array, not as lists.")
         entries.append(labels)
     names = _sorted({label for labels in entries for label in labels}) if given is None else given
     column = {label: k for k, label in enumerate(names.tolist())}
@@ -213,13 +217,13 @@ def _sets(y: Known, given: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
 def _sorted(labels: set[Any]) -> np.ndarray:
     try:
         return class_array(sorted(labels))
-    except TypeError:  # labels of different kinds have no order of their own
+    except TypeError:  # labels of different types cannot be compared
         return class_array(sorted(labels, key=lambda label: (type(label).__name__, repr(label))))
 
 
 def _unknown(row: int, label: object, names: np.ndarray) -> ValueError:
     known = ", ".join(map(repr, names.tolist()[:10])) + (" …" if len(names) > 10 else "")
-    return ValueError(f"y[{row}] has the label {label!r}, which is none of the classes: {known}.")
+    return ValueError(f"y[{row}] has the label {label!r}, which is not one of the classes: {known}.")
 
 
 def _require_useful(candidates: np.ndarray) -> None:
@@ -227,6 +231,6 @@ def _require_useful(candidates: np.ndarray) -> None:
     if len(empty):
         raise ValueError(f"y[{empty[0]}] is empty: every sample needs at least one candidate.")
     if candidates.any(0).sum() < 2:
-        raise ValueError("y[0] and all after it name one class only: a classifier needs two or more.")
+        raise ValueError("y has only one class, from y[0] on: a classifier needs two or more.")
     if candidates.all():
-        raise ValueError("y[0] and all after it hold every label: nothing can be learnt from them.")
+        raise ValueError("y has every label in every candidate set, from y[0] on: exclude wrong labels for some.")

@@ -13,7 +13,7 @@ from papi.data.views.operations import OPERATION_NUMBER, apply_operations
 from papi.errors import unknown
 from papi.randomness import Draws
 
-# Operations that go either way from a centre: (centre, distance from it at level 9). The distance at level 0 is 0.
+# Operations with a random sign: (centre, distance from it at level 9). The distance at level 0 is 0.
 _SIGNED_RANGES: dict[str, tuple[float, float]] = {
     "shearX": (0, 0.3),
     "shearY": (0, 0.3),
@@ -24,14 +24,14 @@ _SIGNED_RANGES: dict[str, tuple[float, float]] = {
     "sharpness": (1, 0.9),
     "brightness": (1, 0.9),
 }
-# Operations that go one way: (at level 0, at level 9). The release never turns the other way round.
+# Operations without a random sign: (at level 0, at level 9). The release only rotates in one direction.
 _PLAIN_RANGES: dict[str, tuple[float, float]] = {"rotate": (0, 30), "posterize": (8, 4), "solarize": (256, 0)}
 
 
 class AutoAugment:
-    """Draws one sub-policy for each image; each of its two operations happens with its own probability.
+    """Draws one sub-policy per image; each of its two operations is applied with its own probability.
 
-    Policies: `cifar10` (97 sub-policies), `svhn` (25), `imagenet` (119). What comes from outside an image is grey.
+    Policies: `cifar10` (97 sub-policies), `svhn` (25), `imagenet` (119). Pixels from outside an image are grey.
     """
 
     fill = 128
@@ -48,11 +48,11 @@ class AutoAugment:
         self.centres, self.distances = parameters[..., 0], parameters[..., 1]
 
     def __call__(self, images: Tensor, draws: Draws) -> Tensor:
-        """A batch `(B, C, H, W) uint8`, each image changed by a sub-policy of its own."""
+        """Augment a batch `(B, C, H, W) uint8`, each image with its own sub-policy."""
         return self.apply(images, self.draw(len(images), draws))
 
     def draw(self, count: int, draws: Draws) -> np.ndarray:
-        """`(count, 5)` uniform numbers: which sub-policy, whether each operation happens, the sign of each."""
+        """`(count, 5)` uniform numbers: the sub-policy, whether each operation is applied, the sign of each."""
         return draws.random((count, 5))
 
     def plan(self, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +72,7 @@ class AutoAugment:
 
 
 def _parameter(name: str, level: int) -> tuple[float, float]:
-    """An operation's parameter at a level: its centre, and the distance to go from it either way."""
+    """An operation's parameter at a level: its centre, and the distance from it in either direction."""
     if name in _SIGNED_RANGES:
         centre, furthest = _SIGNED_RANGES[name]
         return centre, float(np.linspace(0, furthest, 10)[level])

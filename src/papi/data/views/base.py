@@ -1,4 +1,4 @@
-"""What training asks of the data besides samples: views of them, and the network's input."""
+"""Interfaces of views and normalisation, which training applies to samples."""
 
 from typing import Protocol
 
@@ -8,14 +8,14 @@ from papi.randomness import Draws
 
 
 class Views(Protocol):
-    """Makes the views of a batch by name: `weak`, `strong` or `plain` (untouched)."""
+    """Makes the views of a batch by name: `weak`, `strong` or `plain` (unchanged)."""
 
     def __call__(self, name: str, samples: Tensor, draws: Draws, /) -> Tensor:
-        """The view `name` of each sample of `(B, …)`, in the samples' own type and range of values."""
+        """The view `name` of each sample of `(B, …)`, with the type and value range of the samples."""
 
 
 class Normalise(Protocol):
-    """Turns samples, or views of them, into what the network takes."""
+    """Converts samples, or views of them, to the network's input."""
 
     def __call__(self, samples: Tensor, /) -> Tensor:
         """`(B, …) float32`, centred and scaled with the statistics of the training samples."""

@@ -1,4 +1,4 @@
-"""The views and the normalisation that suit a dataset: those of images, or those of features."""
+"""Chooses the views and the normalisation for a dataset of images or features."""
 
 import torch
 
@@ -10,7 +10,7 @@ from papi.data.views.photos import NormalisePhotos, NumberedViews
 
 
 def views_of(dataset: Dataset) -> Views:
-    """The views that suit a dataset."""
+    """The views for a dataset."""
     if dataset.kind == "images" and dataset.photos is not None:
         return NumberedViews(dataset.photos)
     if dataset.kind == "images":
@@ -21,7 +21,7 @@ def views_of(dataset: Dataset) -> Views:
 
 
 def normaliser_of(dataset: Dataset, device: torch.device) -> Normalise:
-    """What turns samples of a dataset into the network's input."""
+    """The function that converts samples of a dataset to the network's input."""
     if dataset.kind == "images" and dataset.photos is not None:
         return NormalisePhotos(dataset.photos, dataset.mean, dataset.std, device)
     return normaliser(dataset.input_shape, dataset.mean, dataset.std, device)
@@ -30,7 +30,7 @@ def normaliser_of(dataset: Dataset, device: torch.device) -> Normalise:
 def normaliser(
     shape: tuple[int, ...], mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
 ) -> Normalise:
-    """What turns samples of this shape, images `(C, H, W)` or features `(d,)`, into the network's input."""
+    """The function that converts samples of this shape, images `(C, H, W)` or features `(d,)`, to network inputs."""
     if len(shape) == 1:
         return NormaliseFeatures(mean, std, device)
     return NormaliseImages(mean, std, device, size=shape[1:])

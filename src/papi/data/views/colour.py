@@ -1,8 +1,8 @@
-"""Operations on the values of pixels, for whole batches of `uint8` images `(B, C, H, W)` with C = 1 or 3.
+"""Operations on pixel values, for whole batches of `uint8` images `(B, C, H, W)` with C = 1 or 3.
 
 Each image has its own parameter, given as a `float64` array `(B,)`; the pixels are changed on the images' device.
-Results equal those of Pillow's `ImageOps` and `ImageEnhance` bit for bit, so the arithmetic is Pillow's: blends are in
-`float32` and cut off, not rounded. (On devices without `float64`, autocontrast may be one grey level off.)
+Results are bit-equal to Pillow's `ImageOps` and `ImageEnhance`, so the arithmetic is Pillow's: blends are in `float32`
+and truncated, not rounded. (On devices without `float64`, autocontrast may be one grey level off.)
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ def brightness(images: Tensor, factors: np.ndarray) -> Tensor:
 
 
 def contrast(images: Tensor, factors: np.ndarray) -> Tensor:
-    """Blend with the image's mean grey, itself rounded to a grey level: 0 is that grey, 1 changes nothing."""
+    """Blend with the image's mean, rounded to a grey level: 0 is that grey, 1 changes nothing."""
     pixels, count = images.float(), images.shape[2] * images.shape[3]
     total = grey(pixels).sum((1, 2, 3), keepdim=True, dtype=torch.int64)
     return _blend((2 * total + count) // (2 * count), pixels, factors)
 
 
 def color(images: Tensor, factors: np.ndarray) -> Tensor:
-    """Blend with the grey image: 0 takes all colour away, 1 changes nothing. Grey images stay as they are."""
+    """Blend with the grey image: 0 removes all colour, 1 changes nothing. Grey images are unchanged."""
     if images.shape[1] == 1:
         return images
     pixels = images.float()
@@ -33,7 +33,7 @@ def color(images: Tensor, factors: np.ndarray) -> Tensor:
 
 
 def sharpness(images: Tensor, factors: np.ndarray) -> Tensor:
-    """Blend with a smoothed image: 0 smooths, 1 changes nothing, 2 sharpens. Pixels on the border stay as they are."""
+    """Blend with a smoothed image: 0 smooths, 1 changes nothing, 2 sharpens. Border pixels are unchanged."""
     pixels = images.float()
     centre = pixels[..., 1:-1, 1:-1]
     rows = pixels[..., :-2, :] + pixels[..., 1:-1, :] + pixels[..., 2:, :]
@@ -44,12 +44,12 @@ def sharpness(images: Tensor, factors: np.ndarray) -> Tensor:
 
 
 def posterize(images: Tensor, bits: np.ndarray) -> Tensor:
-    """Keep the highest `bits` (1 to 8, cut off to an integer) bits of each value."""
+    """Keep the highest `bits` (1 to 8, truncated to an integer) bits of each value."""
     return images & _per_image(256 - 2 ** (8 - bits.astype(np.int64)), np.uint8, images)
 
 
 def solarize(images: Tensor, thresholds: np.ndarray) -> Tensor:
-    """Invert the values that reach the threshold; 256 changes nothing."""
+    """Invert values at or above the threshold; 256 changes nothing."""
     reached = images >= _per_image(np.ceil(thresholds), np.int16, images)
     return images ^ reached.to(torch.uint8).mul_(255)
 
@@ -79,9 +79,9 @@ def equalize(images: Tensor, _: np.ndarray) -> Tensor:
     brightest = histogram.gather(2, flat.amax(2, keepdim=True).long())
     step = (height * width - brightest) // 255
     darker = histogram.cumsum(2).sub_(histogram)
-    # Quotients of such small integers are exact enough in float32 to be cut off, and much faster than in integers.
+    # Quotients of such small integers are exact enough in float32 to be truncated, and much faster than in integers.
     spread = (darker.add_(step // 2) / step).clamp_(max=255)
-    # Too few pixels or a single value leave no step to spread over: Pillow then keeps the channel as it is.
+    # With too few pixels or a single value, there is nothing to equalise: Pillow then keeps the channel unchanged.
     table = torch.where(step > 0, spread, torch.arange(256.0, device=images.device)).to(torch.uint8)
     return table.gather(2, flat.long()).view(images.shape)
 
@@ -104,13 +104,13 @@ def grey(pixels: Tensor) -> Tensor:
     if pixels.shape[1] == 1:
         return pixels
     red, green, blue = pixels.unsqueeze(1).unbind(2)
-    # Pillow's 16-bit fixed point. Exact in float32, as every sum is an integer below 2 ** 24.
+    # Pillow's 16-bit fixed point. Exact in float32, because every sum is an integer below 2 ** 24.
     luma = (red * 19595).add_(green, alpha=38470).add_(blue, alpha=7471).add_(1 << 15)
     return luma.mul_(1 / (1 << 16)).floor_()
 
 
 def _blend(start: Tensor, end: Tensor, factors: np.ndarray) -> Tensor:
-    """`start` at factor 0, `end` at factor 1, beyond them outside; clipped and cut off to `uint8`."""
+    """`start` at factor 0, `end` at factor 1, extrapolated outside; clipped and truncated to `uint8`."""
     return (end - start).mul_(_per_image(factors, np.float32, end)).add_(start).clamp_(0, 255).to(torch.uint8)
 
 

@@ -1,7 +1,7 @@
-"""Views of feature vectors: noise and dropped values take the place of mirroring and cropping.
+"""Views of feature vectors, with noise and dropped values instead of flips and crops.
 
-`weak` adds a little noise to every value, `strong` adds more and replaces some values by their column's mean, so that
-the network cannot rely on a single feature. Both are in units of each column's spread.
+`weak` adds a little noise to every value; `strong` adds more and replaces some values by their column's mean, so that
+the network cannot rely on a single feature. Noise is in units of each column's standard deviation.
 """
 
 import math
@@ -12,14 +12,14 @@ from torch import Tensor
 
 from papi.randomness import Draws
 
-WEAK_NOISE = 0.2  # standard deviation, as a share of the column's; at most
-STRONGER = 2  # times as much noise in a strong view
-FEW_ROWS = 30  # for each column: up to here a network learns a table by heart, and more rows need less noise
-STRONG_DROPOUT = 0.2  # share of values that a strong view replaces
+WEAK_NOISE = 0.2  # maximum standard deviation, as a fraction of the column's
+STRONGER = 2  # factor for the noise of a strong view
+FEW_ROWS = 30  # rows per column up to which a network memorises a table; more rows need less noise
+STRONG_DROPOUT = 0.2  # fraction of values that a strong view replaces
 
 
 class FeatureViews:
-    """Makes the views of a feature table by name: `weak`, `strong` or `plain` (untouched)."""
+    """Makes the views of a feature table by name: `weak`, `strong` or `plain` (unchanged)."""
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], noise: float = WEAK_NOISE) -> None:
         self.mean, self.std, self.noise = torch.tensor(mean), torch.tensor(std), noise
@@ -43,18 +43,18 @@ def dropped(samples: Tensor, mean: Tensor, draws: Draws) -> Tensor:
 
 
 def noise_for(rows: int, columns: int) -> float:
-    """The noise of a weak view: it falls with the square root of the number of rows, as the error of a mean does."""
+    """The noise of a weak view. It falls with the square root of the number of rows, like the error of a mean."""
     return WEAK_NOISE * min(1, math.sqrt(FEW_ROWS * columns / rows))
 
 
 class CachedViews:
     """Draws the views of embeddings `(B, 1 + 2V, d)` by name: one of the V weak or strong ones, or the plain one.
 
-    Without such views, `weak` is the plain one, too, and `strong` loses some of its values to their columns' mean.
+    For V = 0, `weak` is the plain view, and `strong` is the plain view with some values replaced by column means.
     """
 
     def __init__(self, count: int, mean: tuple[float, ...]) -> None:
-        self.count, self.mean = count, torch.tensor(mean)  # of each kind, V
+        self.count, self.mean = count, torch.tensor(mean)  # views of each kind, V
 
     def __call__(self, name: str, samples: Tensor, draws: Draws, /) -> Tensor:
         """The view `name` of each sample: `(B, d)`."""
@@ -68,7 +68,7 @@ class CachedViews:
 
 
 class NormaliseFeatures:
-    """Features to the network's input: mean 0 and standard deviation 1 by column. Of embeddings, the plain view."""
+    """Standardises features to mean 0 and standard deviation 1 by column. Of embeddings, it uses the plain view."""
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
         self.mean, self.std = torch.tensor(mean, device=device), torch.tensor(std, device=device)

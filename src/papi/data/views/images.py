@@ -1,7 +1,7 @@
-"""Weak and strong views of whole batches of `uint8` images `(B, C, H, W)`, with a separate draw for each image.
+"""Weak and strong views of whole batches of `uint8` images `(B, C, H, W)`, with separate random numbers per image.
 
-All random numbers of a batch are drawn first, as arrays; then a few tensor operations make the views on whatever device
-the images are on. Views stay `uint8`: `NormaliseImages` turns them into the network's input.
+All random numbers of a batch are drawn first, as arrays; then a few tensor operations make the views on the device of
+the images. Views stay `uint8`; `NormaliseImages` converts them to the network's input.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _CROP_TRIES = 10
 
 
 class ImageViews:
-    """Makes the views of images by name: `weak`, `strong` or `plain` (untouched)."""
+    """Makes the views of images by name: `weak`, `strong` or `plain` (unchanged)."""
 
     def __init__(self, recipe: ViewRecipe) -> None:
         self.recipe = recipe
@@ -39,7 +39,7 @@ class ImageViews:
 
 
 def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: Draws) -> Tensor:
-    """Mirror, then crop from the reflected border: both are one look-up of source pixels."""
+    """Flip, then crop with reflected borders, in one look-up of source pixels."""
     if not recipe.flip and not recipe.crop_padding:
         return images
     count, channels, height, width = images.shape
@@ -55,7 +55,7 @@ def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: Draws) -> Tensor:
 
 
 def _crop_positions(count: int, size: int, padding: int, draws: Draws) -> np.ndarray:
-    """For each image the source row (or column) of each target row: a random shift, reflected at the borders."""
+    """The source row (or column) of each target row of each image: a random shift, reflected at the borders."""
     shift = draws.integers(-padding, padding + 1, count)
     position = np.abs(np.arange(size) + shift[:, None])
     reflected: np.ndarray = np.where(position >= size, 2 * (size - 1) - position, position)
@@ -65,7 +65,7 @@ def _crop_positions(count: int, size: int, padding: int, draws: Draws) -> np.nda
 def resized_crop(images: Tensor, size: int, draws: Draws) -> Tensor:
     """A random part of each image, with 8 to 100 % of its area and an aspect ratio of 3:4 to 4:3, resized to `size`.
 
-    Parts are of whole pixels. They are resized bilinearly and without aliasing, as Pillow and torchvision do it.
+    Crops have whole pixels. They are resized bilinearly with antialiasing, as in Pillow and torchvision.
     """
     height, width = images.shape[2:]
     sides = np.array([height, width])
@@ -80,10 +80,10 @@ def resized_crop(images: Tensor, size: int, draws: Draws) -> Tensor:
 
 
 def _resizing(start: np.ndarray, length: np.ndarray, side: int, size: int) -> np.ndarray:
-    """`(B, size, side) float32`: how much each pixel of a row counts for each pixel of its part, resized to `size`.
+    """`(B, size, side) float32`: the weight of each pixel of a row in each pixel of its crop, resized to `size`.
 
-    A part begins at `start` `(B,)` and has `length` `(B,)` pixels. Each new pixel is a mean around its place in the
-    old row, with weights that fall linearly to zero: over one pixel, or over one new pixel where that is larger.
+    A crop begins at `start` `(B,)` and has `length` `(B,)` pixels. Each new pixel is a mean around its position in the
+    old row, with weights that fall linearly to zero: over one old pixel, or over one new pixel if that is larger.
     """
     scale = length / size
     centre = start[:, None] + (np.arange(size) + 0.5) * scale[:, None]
@@ -98,13 +98,13 @@ def _resizing(start: np.ndarray, length: np.ndarray, side: int, size: int) -> np
 def crop_shares(
     count: int, height: int | np.ndarray, width: int | np.ndarray, smallest: float, draws: Draws
 ) -> np.ndarray:
-    """`(B, 2)`: height and width of a random part of each image, as shares of the image's own.
+    """`(B, 2)`: height and width of a random crop of each image, as fractions of the image's own.
 
-    A part has from `smallest` to all of the area. The sides of the images are the same for all, or `(B, 1)` each.
+    A crop has a fraction of the area from `smallest` to 1. Image sides are the same for all, or `(B, 1)` each.
     """
     area = draws.uniform(smallest, 1, (count, _CROP_TRIES))
     aspect = np.exp(draws.uniform(np.log(3 / 4), np.log(4 / 3), (count, _CROP_TRIES)))
-    # The first try that fits counts, and if none does, the whole image.
+    # Use the first attempt that fits, or the whole image if none does.
     shares = np.stack([np.sqrt(area / aspect * (width / height)), np.sqrt(area * aspect * (height / width))], 2)
     fits: np.ndarray = np.all(shares <= 1, axis=2)
     return np.where(fits.any(1, keepdims=True), shares[np.arange(count), fits.argmax(1)], 1.0)
@@ -132,7 +132,7 @@ def _within(centre: np.ndarray, size: int, side: int) -> np.ndarray:
 class NormaliseImages:
     """`uint8` pixels to the network's input: (x / 255 - mean) / std by channel, channels last in memory.
 
-    Images stored larger than the network sees them (for resized crops) are brought to `size`, (height, width).
+    Images that are stored larger than the network's input (for resized crops) are resized to `size`, (height, width).
     """
 
     def __init__(
@@ -151,11 +151,11 @@ class NormaliseImages:
         if self.size is not None and images.shape[2:] != self.size:
             images = interpolate(images.float(), size=self.size, mode="bilinear", antialias=True)
         count, channels, height, width = images.shape
-        # Planes are brought to their places first. The arithmetic then runs through memory in order, which takes half
-        # the time of rearranging its results.
+        # Channels are moved last first. The arithmetic then runs through memory in order, which takes half the time of
+        # rearranging its results.
         pixels = torch.empty(count, height, width, channels, device=images.device)
         for channel, plane in enumerate(images.unbind(1)):
             pixels[..., channel] = plane
-        flat = pixels.view(count, height * width * channels)  # -1 would be ambiguous for no images
+        flat = pixels.view(count, height * width * channels)  # -1 would be ambiguous for an empty batch
         torch.addcmul(self.shift.repeat(height * width), flat, self.scale.repeat(height * width), out=flat)
         return pixels.permute(0, 3, 1, 2)

@@ -1,6 +1,6 @@
-"""One operation for each image of a batch, by name, without a loop over images.
+"""Applies one operation by name to each image of a batch, without a loop over images.
 
-Images are sorted by operation, each operation runs on its stretch of the batch, and the batch is put back in order.
+Images are sorted by operation, each operation runs on its slice of the batch, and the original order is restored.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from torch import Tensor
 from papi.data.views.colour import COLOUR_OPERATIONS
 from papi.data.views.geometry import NEAREST_MOVES, SHEARS, move_nearest
 
-# The nearest moves stand last, so that the images to be moved lie together at the end of a sorted batch.
+# Operations that move nearest pixels are last, so that their images are contiguous at the end of a sorted batch.
 OPERATIONS = ("identity", *COLOUR_OPERATIONS, *SHEARS, *NEAREST_MOVES)
 OPERATION_NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 
@@ -18,7 +18,7 @@ OPERATION_NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 def apply_operations(images: Tensor, operations: np.ndarray, parameters: np.ndarray, fill: int) -> Tensor:
     """Apply to image i of `(B, C, H, W) uint8` the operation `OPERATIONS[operations[i]]` with `parameters[i]`.
 
-    `operations` `(B,)` are integers, `parameters` `(B,)` float64; `fill` is the grey of what comes from outside.
+    `operations` `(B,)` are integers, `parameters` `(B,)` float64; `fill` is the grey level of pixels from outside.
     """
     height, width = images.shape[2:]
     order = np.argsort(operations, kind="stable")

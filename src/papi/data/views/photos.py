@@ -1,7 +1,7 @@
-"""Weak and strong views of photos of any size, each with its own draws: squares `(B, 3, size, size) uint8`.
+"""Weak and strong views of photos of any size, each with its own random numbers: squares `(B, 3, size, size) uint8`.
 
-`plain` is the square in the middle. `weak` is a random part of the photo, resized, and mirrored half of the time.
-`strong` begins with such a part of its own; then AutoAugment's policy for ImageNet and a random rectangle of grey.
+`plain` is the centre square. `weak` is a random resized crop, flipped half of the time. `strong` is a separate such
+crop, followed by AutoAugment's policy for ImageNet and random erasing with grey.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from papi.data.views.images import NormaliseImages, crop_shares
 from papi.networks.preparation import Preparation
 from papi.randomness import Draws
 
-SMALLEST_PART = 0.25  # of a photo's area, in a weak or strong view
+SMALLEST_PART = 0.25  # smallest crop of a weak or strong view, as a fraction of the photo's area
 POLICY = "imagenet"
-ERASED = (0.02, 1 / 3)  # of the area of a strong view: the least and the most
-ERASED_ASPECT = 3.0  # a rectangle is at most so many times as long as it is wide
-GREY = 128  # what is erased becomes this, as what AutoAugment moves in from outside
-# Torch resizes parts many times as fast as Pillow, with two of its filters; the nearest of them stands for the others.
+ERASED = (0.02, 1 / 3)  # range of the erased fraction of a strong view
+ERASED_ASPECT = 3.0  # largest aspect ratio of an erased rectangle
+GREY = 128  # of erased pixels, and of pixels from outside in AutoAugment
+# Torch resizes crops many times faster than Pillow, but has only two of its filters; the closest replaces the others.
 _MODES = {"nearest": "nearest-exact", "bilinear": "bilinear", "box": "bilinear", "hamming": "bilinear"}
 
 
 class PhotoSet(Protocol):
-    """Photos by number."""
+    """Photos by index."""
 
     @property
     def preparation(self) -> Preparation:
-        """How an encoder wants them."""
+        """How they are prepared for the encoder."""
 
     def __getitem__(self, number: int, /) -> np.ndarray:
         """`(3, h, w) uint8`."""
@@ -56,7 +56,7 @@ class PhotoViews:
         return erase(self.policy(images, draws), draws)
 
     def plain(self, photos: Sequence[np.ndarray]) -> Tensor:
-        """The middle of each photo."""
+        """The centre square of each photo."""
         squares = torch.empty(len(photos), 3, self.size, self.size, dtype=torch.uint8)
         for square, photo in zip(squares, photos, strict=True):
             top, left = ((length - self.size) // 2 for length in photo.shape[1:])
@@ -64,7 +64,7 @@ class PhotoViews:
         return squares
 
     def _random_parts(self, photos: Sequence[np.ndarray], draws: Draws) -> Tensor:
-        """A random part of each photo, of any size from `SMALLEST_PART` on; half of them are mirrored."""
+        """A random crop of each photo, with at least `SMALLEST_PART` of its area; half of them are flipped."""
         count = len(photos)
         sides = np.array([photo.shape[1:] for photo in photos]).reshape(count, 2)
         share = crop_shares(count, sides[:, :1], sides[:, 1:], SMALLEST_PART, draws)
@@ -97,19 +97,19 @@ def erase(images: Tensor, draws: Draws) -> Tensor:
 
 
 class NumberedViews:
-    """Makes the views of photos that are given by their numbers `(B,)` in a set."""
+    """Makes the views of photos, given by their indices `(B,)` in a set."""
 
     def __init__(self, photos: PhotoSet) -> None:
         self.read = _Reader(photos)
         self.make = PhotoViews(photos.preparation)
 
     def __call__(self, name: str, samples: Tensor, draws: Draws, /) -> Tensor:
-        """`(B, 3, size, size) uint8`, on the device of the numbers."""
+        """`(B, 3, size, size) uint8`, on the device of the indices."""
         return self.make(name, self.read(samples), draws).to(samples.device)
 
 
 class NormalisePhotos:
-    """Numbers of photos, or views of them, to the network's input; of a photo given by its number, the plain view."""
+    """Converts views of photos, or indices of photos (by their plain view), to the network's input."""
 
     def __init__(self, photos: PhotoSet, mean: tuple[float, ...], std: tuple[float, ...], device: torch.device) -> None:
         self.read = _Reader(photos)
@@ -117,13 +117,13 @@ class NormalisePhotos:
         self.normalise = NormaliseImages(mean, std, device)
 
     def __call__(self, samples: Tensor, /) -> Tensor:
-        """`(B, 3, size, size) float32` from numbers `(B,)`, or from views `(B, 3, size, size) uint8`."""
+        """`(B, 3, size, size) float32` from indices `(B,)`, or from views `(B, 3, size, size) uint8`."""
         views = self.make.plain(self.read(samples)).to(samples.device) if samples.ndim == 1 else samples
         return self.normalise(views)
 
 
 class _Reader:
-    """Reads photos by their numbers in several threads. It remembers the last ones: a batch has several views."""
+    """Reads photos by index in several threads. It keeps the last batch, because a batch has several views."""
 
     def __init__(self, photos: PhotoSet) -> None:
         self.photos = photos

@@ -1,5 +1,5 @@
-"""Libraries that build encoders from a name, and fetch their weights: one module for each.
+"""Libraries that build encoders by name and download their weights: one module for each.
 
-Imports `errors`, `files`, and from `networks` how photos are prepared and weights are read. The libraries are extras,
-loaded when an encoder of theirs is asked for.
+Imports `errors`, `files`, and from `networks` the preparation of photos and the reading of weights. The libraries are
+extras, loaded when one of their encoders is requested.
 """

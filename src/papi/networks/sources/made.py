@@ -1,4 +1,4 @@
-"""What a library makes of a name, and the sentences for what it cannot make."""
+"""The encoder that a library builds, and the error messages if it cannot."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +15,9 @@ from papi.networks.preparation import Preparation
 from papi.networks.registry import explained
 
 Config = dict[str, Any]
-"""What besides its name builds an encoder again, as JSON values; empty where the name is enough."""
+"""Settings besides the name that rebuild an encoder, as JSON values; empty if the name is enough."""
 
-EXTRAS = {"timm": "timm", "transformers": "transformers", "torchvision": "timm"}  # timm brings torchvision
+EXTRAS = {"timm": "timm", "transformers": "transformers", "torchvision": "timm"}  # timm installs torchvision
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Made:
 
 
 def library(name: str) -> ModuleType:
-    """A library that may not be installed, or may not fit what is."""
+    """Import a library that may be missing or incompatible with the installed packages."""
     install = f"pip install 'papi-pll[{EXTRAS[name]}]'"
     if find_spec(name) is None:
         raise UserError(f"this encoder needs {name}, which is not installed: {install}")
@@ -39,22 +39,22 @@ def library(name: str) -> ModuleType:
         return import_module(name)
     except Exception as error:  # a build for another torch fails in many ways
         raise UserError(
-            f"this encoder needs {name}, which cannot be imported ({explained(error)}): install it again with the "
-            f"torch that you use, {install}"
+            f"this encoder needs {name}, which cannot be imported ({explained(error)}): reinstall it for your version "
+            f"of torch, {install}"
         ) from error
 
 
 def hub_of(reference: str) -> ModuleType:
-    """The package that talks to the Hugging Face Hub; it comes with timm and transformers."""
+    """The client of the Hugging Face Hub, which timm and transformers install."""
     if find_spec("huggingface_hub") is None:
         raise UserError(f"{reference} needs huggingface_hub: pip install 'papi-pll[hub]'")
     return import_module("huggingface_hub")
 
 
 def require_hub(reference: str, fetch: bool) -> None:
-    """Stop if weights that are not on this machine must not be fetched, or cannot be: the hub is asked once.
+    """Raise a UserError if missing weights must not or cannot be downloaded. The hub is contacted once.
 
-    The libraries themselves try for most of a minute, once for each file.
+    The libraries themselves retry for almost a minute per file.
     """
     offline = (
         "fetch it once on a machine that is online and copy the folder that HF_HOME names (~/.cache/huggingface), or "
@@ -62,13 +62,13 @@ def require_hub(reference: str, fetch: bool) -> None:
     )
     if not fetch:
         raise UserError(
-            f"the weights of {reference} are not on this machine, and nothing is fetched only because a file names "
-            f"it: name it as well, with --network {reference} or network={reference!r}, and they are fetched."
+            f"the weights of {reference} are not on this machine, and are not downloaded if only a file names the "
+            f"encoder: to download them, add --network {reference} or network={reference!r}."
         )
     hub = hub_of(reference)
     try:
         import_module("huggingface_hub.utils").get_session().head(hub.constants.ENDPOINT, timeout=10)
-    except Exception as error:  # of the network, of proxies, of certificates, or being set to offline
+    except Exception as error:  # network, proxy or certificate errors, or offline mode
         raise UserError(
             f"the weights of {reference} are not on this machine, and the hub cannot be reached "
             f"({type(error).__name__}): {offline}."
@@ -77,12 +77,12 @@ def require_hub(reference: str, fetch: bool) -> None:
 
 @contextmanager
 def fetching(reference: str) -> Iterator[None]:
-    """Around what a library fetches: says in a sentence that it could not."""
+    """Convert errors of a library's download to a UserError."""
     try:
         yield
     except UserError:
         raise
-    except Exception as error:  # every library has exceptions of its own
+    except Exception as error:  # every library has its own exceptions
         raise UserError(
             f"the weights of {reference} cannot be fetched ({explained(error)}): check the name and the connection, "
             "or give them with --weights FILE."

@@ -12,7 +12,7 @@ from papi.networks.registry import explained
 from papi.networks.sources.made import Config, Made, fetching, hub_of, library, require_hub
 from papi.networks.weights import HEADS, put_weights, read_weights_file
 
-_FILE = "model.safetensors"  # of a repository on the hub
+_FILE = "model.safetensors"  # in a repository on the hub
 
 
 def make(name: str, weights: Path | None, size: int | None, *, default: bool, fetch: bool) -> Made:
@@ -37,13 +37,13 @@ def make(name: str, weights: Path | None, size: int | None, *, default: bool, fe
 
 
 def rebuild(name: str, config: Config, size: int) -> nn.Module:
-    """The same encoder with random weights, for those of a model file."""
+    """The same encoder with random weights, to be replaced by those of a model file."""
     timm = library("timm")
     return _build(timm, name, _config(timm, name), size)
 
 
 def _config(timm: Any, name: str) -> Any:
-    """What timm knows about the weights of a model by default. A name must be in its table: others fetch code."""
+    """timm's settings for the default weights of a model. The name must be in its table: others download code."""
     if not timm.is_model(name) or ":" in name:
         raise unknown_encoder("timm", name, timm.list_models())
     base, _, tag = name.partition(".")
@@ -56,7 +56,7 @@ def _config(timm: Any, name: str) -> Any:
 
 
 def unknown_encoder(source: str, name: str, known: list[str]) -> UserError:
-    """The nearest name. The list of all is too long for a message."""
+    """An error that suggests the nearest name. The list of all names is too long for a message."""
     told = str(unknown("encoder", name, sorted(known, key=len)))
     nearest = told.partition("did you mean ")[2].partition("?")[0]
     hint = f"did you mean {source}:{nearest.strip(chr(39))}?" if nearest else f"{len(known):,} are known to {source}."
@@ -72,7 +72,7 @@ def _preparation(config: Any, size: int | None) -> Preparation:
             interpolation=config.interpolation if config.interpolation != "random" else "bicubic",
         )
     except (ValueError, TypeError) as error:
-        raise UserError(f"timm says how photos are prepared in a way that is not known ({error}).") from error
+        raise UserError(f"timm defines a preparation of photos that is not supported ({error}).") from error
 
 
 def _three(numbers: Any) -> tuple[float, float, float]:
@@ -89,14 +89,14 @@ def _build(timm: Any, name: str, config: Any, size: int, *, pretrained: bool = F
         if not fixed:
             raise
         raise UserError(
-            f"timm:{name} takes photos of {config.input_size[-1]} pixels alone ({explained(error)}): leave out "
+            f"timm:{name} only takes photos of {config.input_size[-1]} pixels ({explained(error)}): leave out "
             "--data.size."
         ) from error
     return encoder
 
 
 def _fetched(config: Any, reference: str, fetch: bool) -> Path | None:
-    """The file with the weights, from the cache of the hub or from the hub; None if only timm knows where they are."""
+    """The weights file, from the hub or its cache; None if only timm knows where the weights are."""
     if not config.has_weights:
         raise UserError(f"{reference} comes without weights: choose another, or give --weights FILE.")
     if config.hf_hub_id is None or config.custom_load:
@@ -112,13 +112,13 @@ def _fetched(config: Any, reference: str, fetch: bool) -> Path | None:
 
 
 def _converted(tensors: dict[str, Tensor], encoder: nn.Module, file: Path, reference: str) -> dict[str, Tensor]:
-    """The weights under the names and in the shapes of timm, which knows those of the authors and of other sizes."""
+    """The weights with timm's names and shapes. timm converts original weights and weights for other image sizes."""
     convert = getattr(sys.modules[type(encoder).__module__], "checkpoint_filter_fn", None)
     if convert is None:
         return tensors
     try:
         converted: dict[str, Tensor] = convert(tensors, encoder)
-    except Exception as error:  # it expects weights of this architecture
+    except Exception as error:  # timm expects weights of this architecture
         raise UserError(
             f"the weights in {file} are not those of {reference} ({explained(error)}): give those of {reference}."
         ) from error

@@ -28,8 +28,8 @@ def make(name: str, weights: Path | None, size: int | None, *, default: bool, fe
             raise UserError(f"torchvision:{name} comes without weights: choose another, or give --weights FILE.")
         if not fetch and not _is_cached(choice.url):
             raise UserError(
-                f"the weights of torchvision:{name} are not on this machine, and nothing is fetched only because a "
-                f"file names it: name it as well, with --network torchvision:{name}, and they are fetched."
+                f"the weights of torchvision:{name} are not on this machine, and are not downloaded if only a file "
+                f"names the encoder: to download them, add --network torchvision:{name}."
             )
         with fetching(f"torchvision:{name}"):
             encoder.load_state_dict(choice.get_state_dict(progress=False, check_hash=True, weights_only=True))
@@ -40,7 +40,7 @@ def make(name: str, weights: Path | None, size: int | None, *, default: bool, fe
 
 
 def rebuild(name: str, config: Config, size: int) -> nn.Module:
-    """The same encoder with random weights, for those of a model file."""
+    """The same encoder with random weights, to be replaced by those of a model file."""
     encoder: nn.Module = _models(name).get_model(name, weights=None)
     encoder.set_submodule(_head(encoder, name), nn.Identity())
     return encoder

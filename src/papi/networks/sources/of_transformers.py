@@ -1,6 +1,6 @@
 """`hf:NAME`: encoders of transformers, from the hub or from a folder with config.json and safetensors.
 
-No code that comes with a model is run: `trust_remote_code` is never set, and only safetensors are read.
+Code that comes with a model is never run: `trust_remote_code` is not set, and only safetensors are read.
 """
 
 import inspect
@@ -22,14 +22,14 @@ from papi.networks.weights import listed, read_weights_file
 _SETTINGS, _WEIGHTS, _SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _PATTERNS = [_SETTINGS, *_PROCESSORS, _WEIGHTS, _SHARDS, "model-*.safetensors"]
-_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")  # on the hub: a model, or a person's model
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")  # on the hub: MODEL or OWNER/MODEL
 _RESAMPLING: tuple[Interpolation, ...] = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by number
 
 
 class VisionFeatures(nn.Module):
-    """One vector for each photo, as the model pools them: its pooled output, its class token, or the mean.
+    """One vector per photo, as the model pools them: its pooled output, its class token, or the mean.
 
-    `pools` says whether the weights of its pooler are known, if it has one with weights.
+    `pools` tells whether the weights of its pooler are known, if it has one with weights.
     """
 
     def __init__(self, model: Any, pools: bool) -> None:
@@ -72,16 +72,16 @@ def make(name: str, weights: Path | None, size: int | None, *, default: bool, fe
 
 
 def rebuild(name: str, config: Config, size: int) -> nn.Module:
-    """The same encoder with random weights, for those of a model file, from the settings that the file holds."""
+    """The same encoder with random weights, to be replaced by those of a model file, from the settings in that file."""
     transformers = library("transformers")
     with _quiet(transformers):
         return _new(transformers, config.get("settings"), f"hf:{name}", pools=config.get("pools") is True)
 
 
 def _folder(name: str, fetch: bool) -> tuple[Path, Path]:
-    """Where a model lies, and the folder that its files must not lead out of.
+    """The folder of a model, and the folder that its files must not leave through links.
 
-    A model that only a file names comes from the cache of the hub: such a file does not choose among all folders.
+    A model named only by a file is read from the hub's cache, so that a file cannot point to any folder.
     """
     folder = Path(name)
     if fetch and folder.is_dir():
@@ -89,8 +89,8 @@ def _folder(name: str, fetch: bool) -> tuple[Path, Path]:
         return folder, folder.resolve().parents[1] if in_cache else folder
     if folder.is_dir() and not _NAME.fullmatch(name):
         raise UserError(
-            f"{name} is a folder that only a file names: name it as well, with --network hf:{name} or network=…, "
-            "and it is read."
+            f"{name} is a folder, which is not read if only a file names it: to read it, add --network hf:{name} or "
+            "network=…."
         )
     if not _NAME.fullmatch(name):
         raise UserError(f"hf:{name} is neither a folder nor a name on the hub: write it like hf:facebook/dinov2-small.")
@@ -106,7 +106,7 @@ def _folder(name: str, fetch: bool) -> tuple[Path, Path]:
 
 
 def _settings(folder: Path, inside: Path) -> Config:
-    """What config.json says, without what would fetch or run something else."""
+    """The settings in config.json, without those that would download or run something else."""
     found = _json(folder / _SETTINGS, inside)
     if found is None:
         raise UserError(f"{folder} has no {_SETTINGS}: give a folder that transformers has written, or a hub name.")
@@ -114,7 +114,7 @@ def _settings(folder: Path, inside: Path) -> Config:
 
 
 def _harmless(settings: Config) -> Config:
-    """Without names of code, of kernels and of other models; also inside, for models of several parts."""
+    """Remove names of code, kernels and other models, also in nested settings of models with several parts."""
     left_out = ("auto_map", "attn_implementation", "quantization_config", "torch_dtype", "dtype")
     return {
         key: _harmless(value) if isinstance(value, dict) else value
@@ -129,14 +129,14 @@ def _json(file: Path, inside: Path) -> Config | None:
     try:
         found = read_json(file, inside)
         if not isinstance(found, dict):
-            raise ValueError("it is no object of JSON")
+            raise ValueError("it is not a JSON object")
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read ({reason(error)}): fetch the model again.") from error
     return found
 
 
 def _preparation(folder: Path, inside: Path, settings: Config, size: int | None) -> tuple[Preparation, tuple[str, ...]]:
-    """What the image processor does; without one, the size in the settings and the statistics of ImageNet."""
+    """The preparation of the image processor; without one, the size in the settings and ImageNet's statistics."""
     processor = next((found for file in _PROCESSORS if (found := _json(folder / file, inside)) is not None), None)
     vision = settings.get("vision_config") if isinstance(settings.get("vision_config"), dict) else settings
     assert isinstance(vision, dict)
@@ -152,13 +152,11 @@ def _preparation(folder: Path, inside: Path, settings: Config, size: int | None)
         mean, std = _statistics(processor)
         return Preparation(side, mean, std, _RESAMPLING[int(processor.get("resample", 3))]), ()
     except (ValueError, TypeError, IndexError) as error:
-        raise UserError(
-            f"{folder} says how photos are prepared in a way that is not known ({reason(error)})."
-        ) from error
+        raise UserError(f"{folder} defines a preparation of photos that is not supported ({reason(error)}).") from error
 
 
 def _side(size: object) -> int | None:
-    """The side of the square in any of the forms that processors have."""
+    """The side of the square input, in any of the formats of image processors."""
     if isinstance(size, dict):
         size = next((size[key] for key in ("shortest_edge", "height", "width") if key in size), None)
     if isinstance(size, list) and size:
@@ -167,7 +165,7 @@ def _side(size: object) -> int | None:
 
 
 def _statistics(processor: Config) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Mean and spread of pixel values in [0, 1], whatever scale the processor brings them to."""
+    """Mean and standard deviation of pixel values in [0, 1], for any scale that the processor uses."""
     scale = 255 * float(processor.get("rescale_factor", 1 / 255)) if processor.get("do_rescale", True) else 255.0
     if not processor.get("do_normalize", True):
         return (0.0, 0.0, 0.0), (1 / scale, 1 / scale, 1 / scale)
@@ -188,7 +186,7 @@ def _stored(folder: Path, inside: Path) -> dict[str, Tensor]:
 def _filled(
     transformers: Any, settings: Config, tensors: dict[str, Tensor], source: Path, reference: str
 ) -> tuple[VisionFeatures, tuple[str, ...]]:
-    """The architecture that settings describe, with these weights, also under the names of earlier versions; notes."""
+    """The architecture in the settings with these weights, also under names of earlier versions; and notes."""
     try:
         config, kind, options = _architecture(transformers, settings)
         found, info = kind.from_pretrained(
@@ -204,12 +202,12 @@ def _filled(
             f"{listed(wrong)}): give those of {reference}."
         )
     left_out = sorted({key.partition(".")[0] for key in info["unexpected_keys"]})
-    note = f"{listed(left_out)} in {source} is left out: the classes are yours."
+    note = f"{listed(left_out)} in {source} is left out: it is for other classes."
     return VisionFeatures(_vision(found), pools=not info["missing_keys"]), (note,) if left_out else ()
 
 
 def _architecture(transformers: Any, settings: Config) -> tuple[Any, Any, Config]:
-    """A config, the class of its models, and how attention is computed: settings may name code for that."""
+    """The config, its model class, and the attention implementation, for which settings could name code."""
     values = dict(_harmless(settings))
     config = transformers.AutoConfig.for_model(values.pop("model_type", ""), **values)
     kind = transformers.AutoModel._model_mapping[type(config)]
@@ -217,7 +215,7 @@ def _architecture(transformers: Any, settings: Config) -> tuple[Any, Any, Config
 
 
 def _new(transformers: Any, settings: Config | None, reference: str, *, pools: bool = True) -> VisionFeatures:
-    """The architecture that settings describe, with random weights."""
+    """The architecture in the settings, with random weights."""
     try:
         config, kind, options = _architecture(transformers, settings or {})
         found = kind._from_config(config, **options)
@@ -227,14 +225,14 @@ def _new(transformers: Any, settings: Config | None, reference: str, *, pools: b
 
 
 def _vision(model: nn.Module) -> nn.Module:
-    """The part of a model that sees, where another part reads."""
+    """The vision part of a model that also has a text part."""
     part = getattr(model, "vision_model", model)
     return part if isinstance(part, nn.Module) else model
 
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without its bars and its reports on weights: what matters is said in notes."""
+    """Hide progress bars and reports on weights; notes contain what matters."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)

@@ -74,21 +74,21 @@ def spoilt(tool: str, old: str, new: str) -> str:
 
 MALFORMED = {
     "label-studio": [
-        ("", "line 1, column 1 is not JSON"),
-        ("[", "line 1, column 2 is not JSON"),
+        ("", "line 1, column 1 is not valid JSON"),
+        ("[", "line 1, column 2 is not valid JSON"),
         ("[" * 100_000, "nested too deeply"),
-        ('[{"id": 1, "image": "a.png", "choice": "rose"}]', "not the JSON of a known tool"),
+        ('[{"id": 1, "image": "a.png", "choice": "rose"}]', "not the JSON of a supported tool"),
         (
             spoilt("label-studio", '"data": {"image": "/data/upload/1/0123abcd-b', '"date": {"image": "b'),
             "task 2 has no data",
         ),
         (
             spoilt("label-studio", '{"image": "/data/upload/1/0123abcd-a.png"}', '{"text": "good"}'),
-            r"task 1 \(id 1\) names no image",
+            r"task 1 \(id 1\) has no image",
         ),
         (
             spoilt("label-studio", '"result": [', '"result": 5, "other": ['),
-            r"task 1 \(id 1\), annotation 1 has a result that is no list",
+            r"task 1 \(id 1\), annotation 1 has a result that is not a list",
         ),
         (
             spoilt("label-studio", '"value": {"choices": ["rose", "tulip"]}', '"value": 3'),
@@ -96,7 +96,7 @@ MALFORMED = {
         ),
         (
             spoilt("label-studio", '["rose", "tulip"]', '["rose", 5]'),
-            "annotation 1 has choices that are no list of labels",
+            "annotation 1 has choices that are not a list of labels",
         ),
         (
             spoilt("label-studio", '{"choices": ["rose", "tulip"]}', '{"choices": ["rose"], "x": 3, "y": 4}'),
@@ -108,35 +108,35 @@ MALFORMED = {
         ),
         (
             spoilt("label-studio", '"annotations": [{', '"annotations": 3, "old": [{'),
-            r"task 1 \(id 1\) has annotations that are no list",
+            r"task 1 \(id 1\) has annotations that are not a list",
         ),
         (
             spoilt("label-studio", '["rose", "tulip"]', '["\\ud800"]'),
-            r"task 1 \(id 1\), annotation 1 names the class .* no text in UTF-8",
+            r"task 1 \(id 1\), annotation 1 has the class .* not valid UTF-8",
         ),
     ],
     "cvat": [
-        ("", "line 1 is not XML"),
-        ("<annotations>", "line 1 is not XML"),
+        ("", "line 1 is not valid XML"),
+        ("<annotations>", "line 1 is not valid XML"),
         ("<html></html>", "line 1 begins with <html>"),
         ('<!DOCTYPE a [<!ENTITY x "y">]><annotations>&x;</annotations>', "line 1 declares a document type"),
         ("<annotations><image id='0'><tag label='rose'/></image></annotations>", "line 1 has an image without a name"),
         ("<annotations>\n<image name='a.png'><tag/></image></annotations>", "line 2 has a tag without a label"),
         (
             "<annotations>\n<image name='a.png'><box label='rose'/></image></annotations>",
-            "line 2 has shapes and no tags",
+            "line 2 has shapes but no tags",
         ),
         ("<annotations>\n\n<track id='0'></track></annotations>", "line 3 has tracks"),
-        (spoilt("cvat", "</image>", "</picture>"), "line 10 is not XML"),
-        (spoilt("cvat", "rose", "&rose;"), "line 6 is not XML"),
-        (spoilt("cvat", 'label="rose"', 'label="rose'), "line 6 is not XML"),
-        ("<annotations><image name='a.png'/></annotations>", "no labels for any image"),
+        (spoilt("cvat", "</image>", "</picture>"), "line 10 is not valid XML"),
+        (spoilt("cvat", "rose", "&rose;"), "line 6 is not valid XML"),
+        (spoilt("cvat", 'label="rose"', 'label="rose'), "line 6 is not valid XML"),
+        ("<annotations><image name='a.png'/></annotations>", "has no labels"),
     ],
     "coco": [
-        ("{", "line 1, column 2 is not JSON"),
-        ('{"images": [], "annotations": []}', "not the JSON of a known tool"),
-        ('{"images": {}, "annotations": [], "categories": []}', "images that are no list"),
-        ('{"images": [1], "annotations": [], "categories": []}', "images 1 is no object"),
+        ("{", "line 1, column 2 is not valid JSON"),
+        ('{"images": [], "annotations": []}', "not the JSON of a supported tool"),
+        ('{"images": {}, "annotations": [], "categories": []}', "images in .* must be a list"),
+        ('{"images": [1], "annotations": [], "categories": []}', "images 1 must be an object"),
         (spoilt("coco", '"id": 11, "file_name"', '"id": 10, "file_name"'), "images 2 has the id 10"),
         (spoilt("coco", '"file_name": "a.png"', '"file_name": 3'), "images 1 has no file_name"),
         (spoilt("coco", '"name": "rose"', '"name": ""'), "categories 1 has no name"),
@@ -152,14 +152,14 @@ MALFORMED = {
         ),
     ],
     "via": [
-        ("filename,file_attributes\n", "no labels for any image"),
-        ('filename,file_attributes\na.png,"{"\n', "line 2 has file_attributes that are no JSON object"),
-        ("filename,file_attributes\na.png,[]\n", "line 2 has file_attributes that are no JSON object"),
+        ("filename,file_attributes\n", "has no labels"),
+        ('filename,file_attributes\na.png,"{"\n', "line 2 has file_attributes that are not a JSON object"),
+        ("filename,file_attributes\na.png,[]\n", "line 2 has file_attributes that are not a JSON object"),
         ("filename,file_attributes\n,{}\n", "line 2 has no filename"),
         ('filename,file_attributes\na.png,"{""f"": 3}"\n', "line 2 has 3 for the attribute 'f'"),
         ('filename,file_attributes\na.png,"{""f"": {""rose"": 1}}"\n', "line 2 has .* for the attribute 'f'"),
         ("filename,file_attributes\na.png\n", "line 2 has 1 cells"),
-        ('filename,file_attributes\na.png,"{}\n', "line 2 is not csv"),
+        ('filename,file_attributes\na.png,"{}\n', "line 2 is not valid csv"),
         (
             'filename,file_attributes\na.png,"{""f"": ""rose""}"\na.png,"{""f"": ""tulip""}"\n',
             "line 3 has other file_attributes for 'a.png'",
@@ -170,7 +170,7 @@ MALFORMED = {
         ),
         (
             'filename,file_attributes,region_attributes\na.png,{},"{""f"": ""rose""}"\n',
-            "line 2 has labels of regions and none of the file 'a.png'",
+            "line 2 has labels of regions, but none of the file 'a.png'",
         ),
     ],
     "crowd": [
@@ -179,15 +179,18 @@ MALFORMED = {
         ("task,worker,label\na.png,,rose\n", "line 2 needs a file_name, an annotator and a label"),
         ("task,worker,label\n,ann,rose\n", "line 2 needs a file_name, an annotator and a label"),
         ("task,worker,label\na.png,ann,\n", "line 2 needs a file_name, an annotator and a label"),
-        ("task,worker,label\na.png,ann,rose\na.png,ann,rose\n", "line 3: annotator 'ann' has named 'rose'"),
+        (
+            "task,worker,label\na.png,ann,rose\na.png,ann,rose\n",
+            "line 3 repeats the vote of annotator 'ann' for 'rose'",
+        ),
         ("task,worker,label\na.png,ann,rose||tulip\n", "line 2 has an empty name among its candidates"),
         (
             "task,worker,label\na.png,ann,rose:0.5|tulip\n",
-            "line 2 has a weight for some candidates and none for 'tulip'",
+            "line 2 has weights for some candidates, but none for 'tulip'",
         ),
         ("task,worker,label,weight\na.png,ann,rose,-1\n", "line 2 has the weight '-1'"),
-        ("task,worker,label,worker\na.png,ann,rose,1\n", "line 1 names the column 'worker' twice"),
-        ('task,worker,label\na.png,ann,"rose\n', "line 2 is not csv"),
+        ("task,worker,label,worker\na.png,ann,rose,1\n", "line 1 has the column 'worker' twice"),
+        ('task,worker,label\na.png,ann,"rose\n', "line 2 is not valid csv"),
     ],
 }
 
@@ -215,11 +218,11 @@ def test_images_without_labels_are_left_out_and_counted(tmp_path: Path) -> None:
     path = tool_files.write(tmp_path, "coco", {**GOOD, "c.png": {}})
     found = read_annotations(path, Rules())
     assert found.file_names == ("a.png", "b.png")
-    assert any("1 images" in note for note in found.notes)
+    assert any("skipped 1 unlabelled" in note for note in found.notes)
 
 
 def test_a_json_of_another_kind_of_table(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([{"file_name": "a", "candidates": ["x"]}]))
-    with pytest.raises(UserError, match="not the JSON of a known tool"):
+    with pytest.raises(UserError, match="not the JSON of a supported tool"):
         read_annotations(path, Rules())

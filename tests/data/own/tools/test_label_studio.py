@@ -80,7 +80,7 @@ def test_one_of_several_questions(tmp_path: Path) -> None:
 def test_regions_beside_an_answer_for_the_image_do_not_matter(tmp_path: Path) -> None:
     box = {**result("rectanglelabels", ["petal"]), "value": {"x": 1, "y": 2, "rectanglelabels": ["petal"]}}
     assert sets_of(read(tmp_path, task(1, "a.png", [annotation(1, box, choices(["rose"]))]))) == [{"rose"}]
-    with pytest.raises(UserError, match=r"annotation 1 marks regions and says nothing about the whole image"):
+    with pytest.raises(UserError, match=r"annotation 1 labels regions but not the whole image"):
         read(tmp_path, task(1, "a.png", [annotation(1, box)]))
 
 

@@ -1,4 +1,4 @@
-"""What annotation tools export, one module for each: what every annotator says about every image.
+"""Readers and writers for the formats of annotation tools, one module per tool.
 
 Imports the entries and tables of `own`, and no other part of it. No module of a tool imports another.
 """

@@ -1,4 +1,4 @@
-"""Labels for other annotation tools than Label Studio, in the formats that they import."""
+"""Writes labels in the import formats of annotation tools other than Label Studio."""
 
 import csv
 import io

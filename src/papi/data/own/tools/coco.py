@@ -1,4 +1,4 @@
-"""COCO's JSON, used for whole images: every category that an image is annotated with is a candidate."""
+"""Reads COCO JSON with labels of whole images: every category of an image is a candidate."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +20,9 @@ def recognises(content: object) -> bool:
 def statements(content: object, path: Path, column: str | None, report: Report) -> Iterator[Statement]:
     """The categories of each image, in the order of the images; an image without annotations has no labels."""
     if not isinstance(content, Mapping):
-        raise UserError(f"{path} is not COCO: an object with images, annotations and categories is needed.")
+        raise UserError(f"{path} is not COCO, which is an object with images, annotations and categories.")
     if column is not None:
-        raise UserError(f"{path} is COCO, which asks one question only: leave out --candidates.column.")
+        raise UserError(f"{path} is COCO, which has only one set of labels: leave out --candidates.column.")
     names = dict(_by_id(content, "categories", "name", path, report))
     images = dict(_by_id(content, "images", "file_name", path, report))
     sizes = {each["id"]: each for each in _objects(content, "images", path) if _is_number(each.get("id"))}
@@ -31,9 +31,9 @@ def statements(content: object, path: Path, column: str | None, report: Report) 
         where = f"{path}, annotation {number}"
         image, category = each.get("image_id"), each.get("category_id")
         if not _is_number(image) or image not in images:
-            report(f"{where} has the image_id {shortened(image)}, which is no image of the file.")
+            report(f"{where} has the image_id {shortened(image)}, which is not an image in the file.")
         elif not _is_number(category) or category not in names:
-            report(f"{where} has the category_id {shortened(category)}, which is no category of the file.")
+            report(f"{where} has the category_id {shortened(category)}, which is not a category in the file.")
         elif _is_region(each, sizes[image]):
             report(f"{where} marks a region of {images[image]!r}: labels must be about whole images.")
         elif names[category] not in labels[image]:
@@ -45,10 +45,10 @@ def statements(content: object, path: Path, column: str | None, report: Report) 
 def _objects(content: Mapping[str, object], name: str, path: Path) -> list[Mapping[str, object]]:
     listed = content.get(name)
     if not isinstance(listed, list):
-        raise UserError(f"{path} has {name} that are no list: {shortened(listed)}.")
+        raise UserError(f"{name} in {path} must be a list; got {shortened(listed)}.")
     for number, each in enumerate(listed, 1):
         if not isinstance(each, Mapping):
-            raise UserError(f"{path}, {name} {number} is no object: {shortened(each)}.")
+            raise UserError(f"{path}, {name} {number} must be an object; got {shortened(each)}.")
     return listed
 
 
@@ -60,7 +60,7 @@ def _by_id(
     for number, each in enumerate(_objects(content, name, path), 1):
         key, text = each.get("id"), each.get(column)
         if not _is_number(key) or key in seen:
-            report(f"{path}, {name} {number} has the id {shortened(key)}: a number of its own is needed.")
+            report(f"{path}, {name} {number} has the id {shortened(key)}: it must be a unique number.")
         elif not isinstance(text, str) or not text.strip():
             report(f"{path}, {name} {number} has no {column}: got {shortened(text)}.")
         else:

@@ -1,4 +1,4 @@
-"""The long table of crowd-kit and of most crowdsourcing platforms: `task`, `worker`, `label`, a row for each answer."""
+"""Reads the table of crowd-kit and most crowdsourcing platforms: `task`, `worker`, `label`, one row per answer."""
 
 from papi.data.own.tables import Table
 

@@ -1,4 +1,4 @@
-"""CVAT's `CVAT for images 1.1`: an XML file whose images have tags."""
+"""Reads the format `CVAT for images 1.1`: an XML file with tags for images."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +29,10 @@ def statements(path: Path, column: str | None, report: Report) -> Iterator[State
                 yield from reader.take()
             reader.parser.Parse(b"", True)
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {reason(error)}. Is the name right?") from error
+        raise UserError(f"{path} cannot be read ({reason(error)}): check the name.") from error
     except expat.ExpatError as error:
         what = expat.errors.messages[error.code]
-        raise UserError(f"{path}, line {error.lineno} is not XML ({what}).") from error
+        raise UserError(f"{path}, line {error.lineno} is not valid XML ({what}): export it again.") from error
     yield from reader.take()
 
 
@@ -64,7 +64,9 @@ class _Reader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self.open and name != "annotations":
-            raise UserError(f"{self._where()} begins with <{name}>: CVAT's images 1.1 begin with <annotations>.")
+            raise UserError(
+                f"{self._where()} begins with <{name}> instead of <annotations>: export it as CVAT for images 1.1."
+            )
         inside = self.open[-1] if self.open else ""
         self.open.append(name)
         if name == "image" and inside == "annotations":
@@ -100,7 +102,7 @@ class _Reader:
         if name == "image" and self.open == ["annotations"] and self.image is not None:
             where, file = self.image
             if self.regions and not self.labels:
-                self.report(f"{where} has shapes and no tags for {file!r}: labels must be about whole images.")
+                self.report(f"{where} has shapes but no tags for {file!r}: labels must be for whole images.")
             else:
                 self.found.append(Statement(where, file, labels=tuple(self.labels)))
             self.image = None
@@ -114,4 +116,4 @@ class _Reader:
             self.attribute.append(text)
 
     def _refuse_doctype(self, *_: object) -> None:
-        raise UserError(f"{self._where()} declares a document type, which CVAT never does: it is not read.")
+        raise UserError(f"{self._where()} declares a document type, which CVAT never does: export it again.")

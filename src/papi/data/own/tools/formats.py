@@ -1,4 +1,4 @@
-"""Which format a file of labels has: told by its content, or by the person where content cannot tell."""
+"""Detects the format of a file of labels and reads it."""
 
 import csv
 import json
@@ -36,8 +36,8 @@ def format_of(path: Path, given: str | None) -> str:
         return via.NAME
     if suffix not in SUFFIXES:
         raise UserError(
-            f"{path} is no file of labels that can be read: give one of {', '.join(SUFFIXES)}, .npz, or the export of "
-            "an annotation tool, .json or .xml."
+            f"{path} is not a supported file of labels: use {', '.join(SUFFIXES)}, .npz, or an annotation export "
+            "(.json or .xml)."
         )
     return "table"
 
@@ -62,7 +62,9 @@ def read_json_export(path: Path) -> object:
     except RecursionError as error:
         raise UserError(f"{path} is nested too deeply: it is not the export of an annotation tool.") from error
     except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}, column {error.colno} is not JSON ({error.msg}).") from error
+        raise UserError(
+            f"{path}, line {error.lineno}, column {error.colno} is not valid JSON ({error.msg}): export it again."
+        ) from error
     except ValueError as error:  # a whole number of thousands of digits
         raise UserError(f"{path} is not JSON ({reason(error)}).") from error
 
@@ -74,8 +76,8 @@ def _tool_of(content: object, path: Path) -> str:
     if coco.recognises(content):
         return coco.NAME
     raise UserError(
-        f"{path} is not the JSON of a known tool: Label Studio's (export it as JSON, not JSON-MIN) is a list of tasks "
-        "with data and annotations, and COCO's is an object with images, annotations and categories."
+        f"{path} is not the JSON of a supported tool: Label Studio (export it as JSON, not JSON-MIN) has a list of "
+        "tasks with data and annotations, and COCO has an object with images, annotations and categories."
     )
 
 

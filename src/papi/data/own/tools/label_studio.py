@@ -1,4 +1,4 @@
-"""Label Studio's JSON export: a list of tasks, each with its image and the annotations of several people."""
+"""Reads Label Studio's JSON export: a list of tasks, each with an image and annotations of several people."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,7 +32,7 @@ def statements(content: object, path: Path, column: str | None, report: Report) 
     `column` is the name of the question in the labelling interface (`from_name`), where there are several.
     """
     if not isinstance(content, list):
-        raise UserError(f"{path} is not Label Studio's JSON export: a list of tasks is needed.")
+        raise UserError(f"{path} is not Label Studio's JSON export, which is a list of tasks: export it as JSON.")
     asked: dict[str, str] = {}  # the first place of each question
     for number, task in enumerate(content, 1):
         where = f"{path}, task {number}"
@@ -43,13 +43,13 @@ def statements(content: object, path: Path, column: str | None, report: Report) 
             where = f"{where} (id {task['id']})"
         image = image_of(task["data"])
         if image is None:
-            report(f"{where} names no image: its data has {shortened(list(task['data']))}, and none is an image file.")
+            report(f"{where} has no image: none of its data {shortened(list(task['data']))} is an image file.")
             continue
         yield from _task(task, where, image, column, asked, report)
     if len(asked) > 1:
         raise UserError(
-            f"{path} has several questions ({', '.join(asked)}; see {list(asked.values())[1]}): "
-            "say which has the labels with --candidates.column."
+            f"{path} has several questions ({', '.join(asked)}; see {list(asked.values())[1]}): choose the one with "
+            "the labels with --candidates.column."
         )
 
 
@@ -67,7 +67,7 @@ def _task(
 ) -> Iterator[Statement]:
     given = task.get("annotations", task.get("completions", []))
     if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given):
-        report(f"{where} has annotations that are no list of objects: {shortened(given)}.")
+        report(f"{where} has annotations that are not a list of objects: {shortened(given)}.")
         return
     found: dict[str, Statement] = {}  # of two annotations by one person, the later counts
     for number, annotation in enumerate(given, 1):
@@ -90,7 +90,7 @@ def _answer(
 ) -> tuple[tuple[str, ...], float] | str:
     """The labels of an annotation and how sure it is, or what is wrong with it."""
     if not isinstance(result, list):
-        return f"has a result that is no list: {shortened(result)}"
+        return f"has a result that is not a list: {shortened(result)}"
     labels: list[str] = []
     sureness, region = 1.0, False
     for part in result:
@@ -100,20 +100,20 @@ def _answer(
         if kind == _RATING:
             rating = value.get(_RATING)
             if isinstance(rating, bool) or not isinstance(rating, int | float) or not 0 <= rating < float("inf"):
-                return f"has the rating {shortened(rating)}: a number of stars is needed"
+                return f"has the rating {shortened(rating)}, which must be a number of stars"
             sureness = float(rating) or 1.0  # no star at all is no rating
         elif kind in _REGIONS:
             region = True
         elif kind in ANSWERS and column in (None, question):
             if any(name in value for name in _PLACES):
-                return f"answers {question!r} for a region: labels must be about whole images"
+                return f"answers {question!r} for a region: labels must be for whole images"
             named = _labels(kind, value.get(kind))
             if named is None:
-                return f"has {kind} that are no list of labels: {shortened(value.get(kind))}"
+                return f"has {kind} that are not a list of labels: {shortened(value.get(kind))}"
             asked.setdefault(question, place)
             labels += [label for label in named if label not in labels]
     if region and not labels:
-        return "marks regions and says nothing about the whole image: add a question with choices for the image"
+        return "labels regions but not the whole image: add a question with choices for the image"
     return tuple(labels), sureness
 
 

@@ -1,4 +1,4 @@
-"""What Label Studio imports: tasks with predictions, which it shows as pre-annotations."""
+"""Writes tasks with predictions for Label Studio, which shows them as pre-annotations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ def read_tasks(path: Path, column: str | None) -> tuple[list[Mapping[str, object
     if column is not None and column not in found:
         raise UserError(f"{path}: {unknown('question', column, found)}")
     if column is None and len(found) > 1:
-        raise UserError(f"{path} has several questions: {', '.join(found)}; train with --candidates.column NAME.")
+        raise UserError(f"{path} has several questions ({', '.join(found)}): train with --candidates.column NAME.")
     return tasks, found[column] if column is not None else next(iter(found.values()), Question())
 
 

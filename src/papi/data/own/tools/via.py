@@ -1,4 +1,4 @@
-"""VIA's csv (VGG Image Annotator 2): the attributes of files, as JSON in a column. Those of regions are not read."""
+"""Reads the csv of VIA (VGG Image Annotator 2): JSON attributes of files. Attributes of regions are ignored."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -33,23 +33,25 @@ def statements(path: Path, column: str | None, report: Report) -> Iterator[State
         file = str(row.values.get(first) or "").strip()
         attributes = _attributes(row, "file_attributes")
         if not file or attributes is None:
-            what = "file_attributes that are no JSON object" if file else "no filename"
+            what = "file_attributes that are not a JSON object" if file else "no filename"
             report(f"{row.where} has {what}: {shortened(row.values.get('file_attributes'))}.")
             continue
         if seen.setdefault(file, attributes) is not attributes:
             if seen[file] != attributes:
-                report(f"{row.where} has other file_attributes for {file!r} than a row before.")
+                report(f"{row.where} has other file_attributes for {file!r} than an earlier row.")
             continue
         if not attributes and _attributes(row, "region_attributes"):
-            report(f"{row.where} has labels of regions and none of the file {file!r}: they must be about whole images.")
+            report(
+                f"{row.where} has labels of regions, but none of the file {file!r}: labels must be for whole images."
+            )
             continue
         labels = _labels(attributes, column, row, asked, report)
         if labels is not None:
             yield Statement(row.where, file, labels=tuple(labels))
     if len(asked) > 1:
         raise UserError(
-            f"{path} has several attributes ({', '.join(asked)}; see {list(asked.values())[1]}): "
-            "say which has the labels with --candidates.column."
+            f"{path} has several attributes ({', '.join(asked)}; see {list(asked.values())[1]}): choose the one with "
+            "the labels with --candidates.column."
         )
 
 
@@ -69,7 +71,7 @@ def _labels(
         elif isinstance(value, str):
             named = [value] if value.strip() else []
         else:
-            report(f"{row.where} has {shortened(value)} for the attribute {name!r}: a text or checkboxes are needed.")
+            report(f"{row.where} has {shortened(value)} for the attribute {name!r}: use text or checkboxes.")
             return None
         if named:
             asked.setdefault(name, row.where)

@@ -1,4 +1,4 @@
-// Who is offered when, and how many labels are still wrong: as in papi/report/estimate.py, which explains both.
+// The review order and the estimate of wrong labels, as in papi/report/estimate.py, which explains both.
 const { starts, audits, every, least, prior, z } = state.plan;
 const ends = [...starts.slice(1), items.length];
 
@@ -44,7 +44,7 @@ const leading = (order, from) => {
   return found;
 };
 
-// { wrong, low, high }, or null while too few audits have been decided.
+// Returns { wrong, low, high }, or null if too few audits have been decided.
 const estimate = () => {
   if (!starts.length) return null;
   let rho = items.findIndex((item) => !decisions.has(item.index));

@@ -1,4 +1,4 @@
-// Many at once: images that the model takes for one class. Mark those that are something else, confirm the rest.
+// Many at once: images that the model resolves to one class. Mark those that are wrong, confirm the rest.
 const TILES = 24;
 let grid = false, marked = new Set();
 
@@ -11,8 +11,8 @@ const showGrid = () => {
   const name = classes[gridClass()];
   part("grid-question").replaceChildren(
     ...(shown.length
-      ? [`${shown.length === 1 ? "This looks" : `These ${shown.length} look`} like `, element("bdi", { textContent: name }), ". Mark what is something else."]
-      : ["No undecided image is left that looks like ", element("bdi", { textContent: name }), "."]));
+      ? [`${shown.length === 1 ? "This looks" : `These ${shown.length} look`} like `, element("bdi", { textContent: name }), ". Mark the wrong ones."]
+      : ["There are no more undecided images that look like ", element("bdi", { textContent: name }), "."]));
   const before = [...part("tiles").children].map((each) => each.dataset.index).join();
   if (before !== shown.map((item) => item.index).join()) {
     part("tiles").replaceChildren(...shown.map((item) => {
@@ -42,7 +42,7 @@ const confirm = () => {
     showGrid();
     return;
   }
-  setMode(false);  // what was marked comes next, so that everything that was looked at gets decided
+  setMode(false);  // the marked images come next, so that all images on the screen get decided
   list = rest;
   part("return").hidden = false;
   go(0);

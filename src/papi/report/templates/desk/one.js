@@ -1,12 +1,12 @@
-// One image at a time: its photo, its candidates, and every other answer.
+// One image at a time: its photo, its candidates, and the other answers.
 const KEYS = 9, SHOWN = 12, FILM = 14;
 const all = queue().map((place) => items[place]);
 let list = all, at = 0;
-let several = null;  // the labels chosen so far, while a set is being made
+let several = null;  // the labels chosen so far, while several are being selected
 let open = false;  // whether the image was undecided when it was shown
 
 const current = () => list[at];
-const holdingFocus = (act) => {  // buttons are made anew: a focus that was on one goes to the box, not to nowhere
+const holdingFocus = (act) => {  // buttons are replaced: keep the focus inside the box
   const inside = part("buttons").contains(document.activeElement) || part("found").contains(document.activeElement);
   act();
   if (inside) part("one").focus({ preventScroll: true });
@@ -56,7 +56,7 @@ const showOne = () => {
   part("nothing").hidden = Boolean(item);
   if (!item) {
     part("film").replaceChildren();
-    part("status").textContent = "No image fits this filter.";
+    part("status").textContent = "No image matches this filter.";
     return;
   }
   const answer = decisions.get(item.index);
@@ -66,10 +66,10 @@ const showOne = () => {
   part("buttons").replaceChildren(...item.candidates.slice(0, SHOWN).map((k, number) => option(item, k, number + 1)));
   part("buttons").classList.toggle("two", item.candidates.length > 5);
   showFound();
-  part("status").textContent = `Image ${counted(at + 1)} of ${counted(list.length)}.${answer ? ` Yours: ${said(answer)}.` : ""}`;
-  part("question").textContent = several ? "Which labels may be right?" : "Which label is right?";
+  part("status").textContent = `Image ${counted(at + 1)} of ${counted(list.length)}.${answer ? ` Your decision: ${said(answer)}.` : ""}`;
+  part("question").textContent = several ? "Which labels are possible?" : "Which label is right?";
   part("several").setAttribute("aria-pressed", String(Boolean(several)));
-  part("several").textContent = several ? `Take these ${several.size}` : "Several are right";
+  part("several").textContent = several ? `Keep these ${several.size}` : "Several are possible";
   part("several").disabled = Boolean(several) && several.size < 2;
   for (const kind of ["none", "bad", "skip"]) part(kind).setAttribute("aria-pressed", String(answer?.kind === kind));
   part("none").hidden = item.candidates.length === classes.length;
@@ -99,7 +99,7 @@ const onwards = () => {
   go(at);
 };
 
-// Another tab has decided on the image that is shown: a key that is on its way must not take that back.
+// If another tab decides on the current image, move on, so that a key press does not undo that decision.
 elsewhere.push(() => {
   if (open && current() && decisions.has(current().index)) onwards();
 });
@@ -111,7 +111,7 @@ const answerWith = (kind, labels = []) => holdingFocus(() => {
   const note = part("note").value.trim();
   part("note").blur();
   if (before && before.kind === kind && String(before.labels) === String(labels) && before.note === note) {
-    store.change([[item.index, null]]);  // once more takes it back
+    store.change([[item.index, null]]);  // the same answer again undoes the decision
     return;
   }
   decide([item], kind, labels, note);

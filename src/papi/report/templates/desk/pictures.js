@@ -1,11 +1,11 @@
-// Pictures of the images: from the server, from the page itself, or from the photo beside the page.
+// Pictures of the images: from the server, from the page itself, or from the photo next to the page.
 const encoded = (file) => file.split("/").map(encodeURIComponent).join("/");
 const small = (item) => (served ? `thumbnail/${item.index}` : pictures.get(item.place) ?? "");
 const large = (item) => (served ? `photo/${item.index}` : state.links && item.file ? state.links + encoded(item.file) : "");
 const best = (item) => small(item) || large(item);
 const named = (item) => (item.file ? `Image ${item.index}: ${item.file}` : `Image ${item.index}`);
 
-// The picture of a tile, or the number of the image where there is none.
+// The picture of a tile, or the number of the image if there is none.
 const tile = (item) => {
   const source = best(item);
   if (!source) return element("span", { className: "no-tile", textContent: String(item.index) });
@@ -14,7 +14,7 @@ const tile = (item) => {
   return picture;
 };
 
-// The network sees the middle of a photo, cut to its own proportions, as large as the photo allows or a share of that.
+// The network sees a centre crop of a photo with its own aspect ratio: the largest possible, or a share of that.
 const markCrop = (mark, width, height) => {
   const [aspect, share] = state.crop;
   const across = aspect ? share * Math.min(1, aspect * height / width) : 1;
@@ -29,7 +29,7 @@ const shownAs = () => {
   const { naturalWidth: width, naturalHeight: height } = photo;
   if (!width) return;
   view.style.aspectRatio = `${width} / ${height}`;
-  const tiny = Math.max(width, height) <= 64;  // its pixels stay visible: larger than tenfold, nobody sees the whole
+  const tiny = Math.max(width, height) <= 64;  // show the pixels, enlarged at most ten times
   const largest = tiny ? `${10 * width}px` : "100%";
   view.style.width = `min(100%, ${largest}, calc(var(--photo) * ${(width / height).toFixed(4)}))`;
   view.parentElement.classList.toggle("little", tiny);
@@ -48,7 +48,7 @@ const showPicture = (item) => {
   }
   photo.src = first || second;
   if (!second || second === photo.src) return;
-  const full = new Image();  // the small picture stands until the photo has come
+  const full = new Image();  // show the small picture until the photo has loaded
   full.addEventListener("load", () => { if (wanted === item) photo.src = second; });
   full.src = second;
 };

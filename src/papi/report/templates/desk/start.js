@@ -1,4 +1,4 @@
-// Filters, progress, keys, and the beginning.
+// Filters, progress, keys, and the start of the script.
 const box = document.getElementById("desk");
 const SURE = { "": [0, 101], low: [0, 50], middle: [50, 75], high: [75, 90], top: [90, 101] };
 
@@ -49,16 +49,16 @@ const showProgress = () => {
   const decided = known.filter(isDecided), wrong = decided.filter(isWrong).length, now = estimate();
   const skipped = known.length - decided.length;
   part("count").textContent = `${counted(known.length)} decided` + (skipped ? `, ${counted(skipped)} of them skipped` : "");
-  part("corrected").textContent = !decided.length ? "" : state.opinions ? verdict(decided) : `${counted(wrong)} labels were wrong`;
+  part("corrected").textContent = !decided.length ? "" : state.opinions ? verdict(decided) : `${counted(wrong)} ${wrong === 1 ? "label was" : "labels were"} wrong`;
   part("progress").value = known.length;
   const waiting = served ? remote.waiting().length : 0;
   part("saved").textContent = waiting ? `${counted(waiting)} not saved yet` : "";
   if (!now) {
     part("estimate").textContent = starts.length && decisions.size
-      ? "How many are still wrong can be told after some more decisions, in the order offered." : "";
+      ? "Decide some more images in the order offered to estimate how many labels are still wrong." : "";
   } else {
     const was = before && Math.round(before.wrong) !== Math.round(now.wrong) ? ` Before your last decision: ${counted(Math.round(before.wrong))}.` : "";
-    part("estimate").textContent = now.high === 0 ? "Every doubtful image is decided."
+    part("estimate").textContent = now.high === 0 ? "All doubtful images are decided."
       : `About ${counted(Math.round(now.wrong))} labels are still wrong (90% interval: ${counted(now.low)} to ${counted(now.high)}).${was}`;
   }
   before = now;
@@ -114,7 +114,7 @@ if (state.opinions) state.opinions.forEach((pair, place) => { items[place].opini
 store.start();
 box.hidden = false;
 fill(part("class"), "Any label", count(items.map((item) => item.candidates[0])), (k) => classes[k]);
-fill(part("pair"), "Any two labels", count(items.filter((item) => item.candidates.length > 1).map(pairOf)),
+fill(part("pair"), "Any pair of labels", count(items.filter((item) => item.candidates.length > 1).map(pairOf)),
   (pair) => pair.split("+").map((k) => classes[k]).join(" or "));
 fill(part("grid-class"), "", count(items.map((item) => item.candidates[0])), (k) => classes[k]);
 const people = state.annotators ?? { names: [], said: [] };
@@ -142,7 +142,7 @@ part("other").addEventListener("keydown", (event) => {
 });
 part("note").addEventListener("change", noteDown);
 document.addEventListener("keydown", press);
-// Keys count only while the box can be seen, so that nothing is decided out of sight.
+// Keys work only while the box is visible, so that nothing is decided by accident.
 new IntersectionObserver((seen) => { inView = seen[seen.length - 1].isIntersecting; }).observe(box);
 setMode(false);
 showProgress();

@@ -1,4 +1,4 @@
-// What the page knows of the images, and the decisions: kept in this browser, or by the server that handed out the page.
+// The images and the decisions, which are stored in this browser or by the server of the page.
 const state = JSON.parse(document.getElementById("desk-state").textContent);
 const { classes, served } = state;
 const items = state.items.map(([index, candidates, shares, file = ""], place) => ({ place, index, candidates, shares, file }));
@@ -13,10 +13,10 @@ const element = (tag, properties = {}, ...children) => {
 };
 const counted = (number) => number.toLocaleString("en");
 
-// Decisions by index of the image, in the order in which they were made: the last ones are what "undo" takes back.
+// Decisions by index of the image, in the order in which they were made: "undo" removes the last ones.
 // Decisions made together share a `batch`.
 let decisions = new Map();
-const listeners = [], elsewhere = [];  // told of every change; and, before, of one in another tab
+const listeners = [], elsewhere = [];  // called after every change; and before, for a change in another tab
 const changed = () => listeners.forEach((tell) => tell());
 const changedElsewhere = () => {
   elsewhere.forEach((tell) => tell());
@@ -24,7 +24,7 @@ const changedElsewhere = () => {
 };
 
 const KINDS = ["label", "several", "none", "bad", "skip"];
-// One entry is [index, kind, labels, note, batch]; earlier versions of the page kept [index, label].
+// An entry is [index, kind, labels, note, batch]; earlier versions of the page stored [index, label].
 const read = (entries) => {
   const found = new Map();
   for (const [index, kind, labels = [], note = "", batch = 0] of entries) {
@@ -61,20 +61,20 @@ const tell = (text) => {
   part("trouble").hidden = !text;
 };
 
-// A change is [index, answer], or [index, null] to take a decision back.
+// A change is [index, answer], or [index, null] to undo a decision.
 const apply = (changes) => changes.forEach(([index, answer]) => {
   decisions.delete(index);
   if (answer) decisions.set(index, answer);
 });
 
-// Without a server: another tab may have stored decisions meanwhile, so they are read again before each change.
+// Without a server: another tab may have stored decisions, so they are read again before each change.
 const local = {
   load: () => { decisions = read(stored(state.key)); },
   change: (changes) => {
     local.load();
     apply(changes);
     if (!keep(state.key, [...decisions].map(entry))) {
-      tell("This browser keeps nothing for this page: download your decisions before you close it.");
+      tell("This browser cannot store your decisions: download them before you close the page.");
     }
     changed();
   },
@@ -88,7 +88,7 @@ const local = {
   },
 };
 
-// With a server: what it has not confirmed waits in this browser, survives a reload, and is sent again.
+// With a server: unconfirmed changes wait in this browser, survive a reload, and are sent again.
 const waitingKey = `${state.key}:waiting`;
 const remote = {
   version: -1,
@@ -100,13 +100,13 @@ const remote = {
       waiting.delete(index);
       waiting.set(index, answer ? entry([index, answer]) : [index, null]);
     }
-    if (!keep(waitingKey, [...waiting.values()])) tell("This browser keeps nothing: wait until decisions are saved.");
+    if (!keep(waitingKey, [...waiting.values()])) tell("This browser cannot store your decisions: wait until they are saved.");
     apply(changes);
     changed();
     remote.send();
   },
   take: (answer) => {
-    const mine = decisions;  // the server does not know what was decided together
+    const mine = decisions;  // the server does not store batches
     decisions = read(answer.decisions);
     decisions.forEach((each, index) => { each.batch = mine.get(index)?.batch ?? 0; });
     apply(remote.waiting().map((each) => [each[0], each[1] === null ? null : read([each]).get(each[0])]));
@@ -131,8 +131,8 @@ const remote = {
       if (answer.decisions) remote.take(answer);
       else if (sent.length) changed();
     } catch (error) {
-      const why = error instanceof TypeError || error instanceof SyntaxError ? "the server does not answer" : error.message;
-      tell(`Not saved yet: ${why}. Your decisions wait in this browser and are sent again.`);
+      const why = error instanceof TypeError || error instanceof SyntaxError ? "the server does not respond" : error.message;
+      tell(`Not saved yet: ${why}. Your decisions are stored in this browser and will be sent again.`);
     } finally {
       remote.busy = false;
     }
@@ -150,7 +150,7 @@ const decide = (chosen, kind, labels = [], note = "") => {
   batch = Math.max(batch, ...[...decisions.values()].map((each) => each.batch)) + 1;
   store.change(chosen.map((item) => [item.index, { kind, labels, note, batch }]));
 };
-// Takes back what was decided last: one image, or all that were confirmed together. Answers with the first of them.
+// Undoes the last decision: one image, or all that were confirmed together. Returns the first of them.
 const undo = () => {
   const last = [...decisions].pop();
   if (!last) return null;
@@ -159,7 +159,7 @@ const undo = () => {
   return together[0][0];
 };
 
-// The table that `papi labels --fix` takes. A spreadsheet would compute what begins like a formula.
+// The table for `papi labels --fix`. A quote keeps spreadsheets from evaluating names that look like formulas.
 const text = (value) => (/^[=+\-@\t\r\n＝＋－＠]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value);
 const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 const joined = (names) =>
