@@ -2,8 +2,9 @@
 
 import ast
 import re
-import shlex
 from pathlib import Path
+from textwrap import dedent
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -38,10 +39,23 @@ def require_tests(promise: str, tests: str) -> None:
         assert test in defined, f"{file} has no {test}"
 
 
+class Block(NamedTuple):
+    """A fenced block: what is written behind the fence, what is in it, and the page above it."""
+
+    language: str
+    text: str
+    above: str
+
+
+def code_blocks(text: str) -> list[Block]:
+    """All fenced blocks of a page, in order."""
+    found = re.finditer(r"^ *(`{3,}|~{3,})([^\n]*)\n(.*?)^ *\1", text, re.DOTALL | re.MULTILINE)
+    return [Block(each[2].strip(), dedent(each[3]), text[: each.start()]) for each in found]
+
+
 def blocks(text: str, *languages: str) -> list[str]:
-    """Code blocks in these languages, or in any."""
-    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
-    return [code for language, code in found if not languages or language in languages]
+    """The code in these languages, or in any."""
+    return [block.text for block in code_blocks(text) if not languages or block.language in languages]
 
 
 def block_with(text: str, content: str, *languages: str) -> str:
@@ -51,11 +65,17 @@ def block_with(text: str, content: str, *languages: str) -> str:
     return found[0]
 
 
-def commands(text: str) -> list[str]:
-    """The lines of code blocks that a reader types into a shell, without prompts and comments."""
-    lines = [line.strip().removeprefix("$ ") for code in blocks(text, "", "console") for line in code.splitlines()]
-    typed = [shlex.join(shlex.split(line, comments=True)) for line in lines if _STARTS.match(line)]
-    return [line for line in typed if line]
+def commands(block: Block) -> list[str]:
+    """The lines of a block that a reader types into a terminal, without prompts and comments.
+
+    In a console these are the lines with a prompt. In a block without a language, all are, unless it is a table.
+    """
+    lines = block.text.replace("\\\n", "").splitlines()
+    if block.language == "console":
+        lines = [line[2:] for line in lines if line.startswith("$ ")]
+    elif block.language not in ("", "bash", "sh") or (not block.language and all(map(_ROW.fullmatch, lines))):
+        return []
+    return [line for line in (re.sub(r"(^|\s+)#\s.*", "", line).strip() for line in lines) if line]
 
 
-_STARTS = re.compile(r"(\w+=\S+ )?(papi|python|make|torchrun|pip|git) ")
+_ROW = re.compile(r"[^\s,]+(,[^\s,]*)+")  # of a table whose cells are separated by commas
