@@ -10,13 +10,17 @@ class UserError(ValueError):
     """Bad input. The message gives the cause, the value and the remedy; `papi` prints it and exits with code 2."""
 
 
-def unknown(kind: str, got: str, known: Iterable[str]) -> UserError:
-    """Return an error about an unknown name that suggests the closest known name and lists the others."""
+def unknown(kind: str, got: str, known: Iterable[str], other: str | None = None) -> UserError:
+    """Return an error about an unknown name that suggests the closest known name and lists all.
+
+    `other` is the form of a name that is not in the list.
+    """
     known = list(known)
     nearest = _nearest(got, known)
     hint = "choose" if nearest is None else f"did you mean {nearest!r}? Choose"
     shown = got if len(got) <= _LONGEST else f"{got[:_LONGEST]}…"
-    return UserError(f"unknown {kind} {shown!r}: {hint} from {_listed(known)}.")
+    last = "" if other is None else f", or {other}"
+    return UserError(f"unknown {kind} {shown!r}: {hint} from {_listed(known)}{last}.")
 
 
 def missing(where: object, kind: str, wanted: str, found: Iterable[str]) -> UserError:

@@ -42,7 +42,7 @@ def test_done_running_failed_and_time_left(tmp_path: Path) -> None:
     console = Console(width=100, record=True, markup=False, file=io.StringIO())
     console.print(board)
     said = console.export_text()
-    assert "1 of 4 cells done, 1 running, 1 failed" in said
+    assert "1 of 4 runs done, 1 running, 1 failed" in said
     assert "3 of 4" in said
     assert "failed: c: papi: [no] such data" in said
 

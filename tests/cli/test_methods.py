@@ -78,7 +78,7 @@ def test_every_option_of_a_method(name: str, capsys: Out) -> None:
             assert own[0] == ("" if used[field] == getattr(config, field) else as_typed(used[field]))
         else:
             assert used[field] == getattr(config, field)
-    assert f"encoder passes per step: {config.encoder_passes}" in said
+    assert f"encoder passes per step (f forward, b backward): {config.encoder_passes}" in said
 
 
 def test_a_method_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:

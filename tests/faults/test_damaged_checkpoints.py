@@ -54,7 +54,7 @@ def test_the_one_before_is_used(processes: Preloaded, place: Path, tmp_path: Pat
     examined = processes.run("doctor", folder, output=tmp_path / "said")
     assert examined.code == 1
     assert "error  checkpoint:  checkpoint.pt" in examined.said
-    assert "continues it (epoch 2, at its start)" in examined.said
+    assert "continues it (after epoch 1)" in examined.said
     child = processes.run(*train(place / "data.npz", folder), output=tmp_path / "said")
     assert child.code == 0, child.said
     assert "the previous checkpoint is used" in child.said_in_one_line

@@ -254,9 +254,11 @@ def test_the_parent_is_part_of_what_a_run_is(parent: Path, toy_npz: Path, tmp_pa
     file = table(tmp_path, truth(toy_npz))
     list(train_on(parent, file, tmp_path / "child"))
     other = train(toy_npz, tmp_path / "other", "--optim.lr", "0.01")
-    with pytest.raises(UserError, match=r"contains another run \(.*parent is [0-9a-f]{64} here and [0-9a-f]{64} there"):
+    with pytest.raises(
+        UserError, match=r"contains a run with other settings \(.*parent is [0-9a-f]{64} here and [0-9a-f]{64} there"
+    ):
         list(train_on(other, file, tmp_path / "child"))
-    with pytest.raises(UserError, match=r"contains another run \(data_hash"):
+    with pytest.raises(UserError, match=r"contains a run with other settings \(data_hash"):
         list(train_on(parent, table(tmp_path, truth(toy_npz, 19)), tmp_path / "child"))
 
 
@@ -267,8 +269,8 @@ def test_a_label_outside_the_candidates_is_taken_and_told(parent: Path, toy_npz:
     file = table(tmp_path, f"index,label\n{image},bar {outside}\n")
     started = next(iter(train_on(parent, file, tmp_path / "child")))
     assert isinstance(started, run.Started)
-    assert any("1 decisions: 1 with one label" in problem for problem in started.problems)
-    assert any("not among the candidates" in problem for problem in started.problems)
+    assert any("1 decision: 1 with one label" in problem for problem in started.problems)
+    assert any("was not a candidate before" in problem for problem in started.problems)
 
 
 def test_all_kinds_of_answers_train(parent: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_one_label_by_hand() -> None:
     assert fixed.candidates.tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 1]]
     np.testing.assert_allclose(fixed.confidence, [[1, 0, 0], [1, 0, 0], [0.5, 0, 0.5]])
     assert fixed.kept.tolist() == [0, 1, 2]
-    assert "1 of them name a label" in fixed.told[1]
+    assert "1 of them names a label" in fixed.told[1]
     doubting = np.array([[0, 0, 1], [0, 0, 1], [0.3, 0.6, 0.1]], np.float32)  # 0.6 is outside the set
     np.testing.assert_allclose(fix(decided, CANDIDATES, doubting).confidence[2], [0.75, 0, 0.25], rtol=1e-6)
     assert CANDIDATES[0, 1]  # what was given stays as it is

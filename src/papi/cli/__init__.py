@@ -72,7 +72,7 @@ _SECTIONS = {
             candidate labels of that set. To continue an interrupted search, run the same command again.""",
         "bench": """Run an experiment from the paper or one of our own, and show its tables and figures.
 
-            Each cell of the grid is a training run in its own folder. Finished cells are never trained again, so the
+            Each run of the grid has its own folder. Finished runs are never trained again, so the
             same command continues an interrupted grid. Start with `papi bench --list`.""",
     },
 }

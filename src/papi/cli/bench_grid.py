@@ -20,7 +20,7 @@ def train_cells(todo: Sequence[Cell], jobs: int | None, backend: Backend, addres
         for ended in grid.run(todo):
             board.end(ended)
     if grid.stopped_by is not None:
-        done = f"{len(board.finished())} of {len(todo)} cells trained"
+        done = f"{len(board.finished())} of {len(todo)} runs trained"
         console.print(f"Stopped with {done}. Run the same command to continue.")
         sys.exit(128 + grid.stopped_by)
     for ended in board.failed:

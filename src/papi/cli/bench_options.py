@@ -25,7 +25,7 @@ class Output:
     list_suites: Annotated[bool, _WHAT, SWITCH, Parameter(name="--list")] = False
     """List all suites with the number of runs, the number of finished runs, and the estimated time for the others."""
     dry_run: Annotated[bool, _WHAT, SWITCH] = False
-    """Print the command of every cell without training; finished cells are commented out."""
+    """Print the command of every run without training; finished runs are commented out."""
     tables_only: Annotated[bool, _WHAT, SWITCH] = False
     """Show the finished runs without training."""
     format: Annotated[Literal["terminal", "markdown", "latex", "csv"], _WHAT] = "terminal"

@@ -71,7 +71,7 @@ class Board:
 
     def __rich__(self) -> Group:
         running, left = self.running(), self.seconds_left()
-        told = f"{len(self.finished())} of {len(self.cells)} cells done, {len(running)} running"
+        told = f"{len(self.finished())} of {len(self.cells)} runs done, {len(running)} running"
         told += f", {len(self.failed)} failed" if self.failed else ""
         told += f", about {left / 60:.0f} min left" if left is not None else ""
         table = Table("running", "epochs done")
@@ -85,7 +85,7 @@ class Board:
         """Show the board in the terminal inside this context; a log gets lines instead."""
         self.console = console
         if not console.is_terminal:
-            console.print(f"{len(self.cells)} cells to train")
+            console.print(f"{len(self.cells)} runs to train")
             yield
             return
         with Live(self, console=console, refresh_per_second=1, transient=True):

@@ -214,11 +214,14 @@ def _stand_ins(dataset: Dataset, candidates: np.ndarray) -> Table:
     some = slice(None, None, 1 + len(candidates) // COUNTED)
     candidates = candidates[some]
     if dataset.labels is None:
-        shares, caption = candidates / candidates.sum(1, keepdims=True), "Each candidate of a sample counts equally."
+        shares, caption = (
+            candidates / candidates.sum(1, keepdims=True),
+            "Without true labels, each candidate of a sample counts equally.",
+        )
     else:
         shares, caption = np.eye(candidates.shape[1])[dataset.labels[some]], "Based on the true labels."
-    title = "Labels that are often added to another class"
-    table = Table("class", "added label", "share of the class", "the other way round", title=title, caption=caption)
+    title = "Labels that often accompany another class"
+    table = Table("class", "other label", "has it too", "the reverse", title=title, caption=caption)
     for name, label, share, back in covering_pairs(stand_ins(candidates, shares), dataset.class_names, PAIRS):
         table.add_row(Text(printable(name)), Text(printable(label)), f"{share:.0%}", f"{back:.0%}")
     return table

@@ -36,7 +36,7 @@ def show(name: str | None = None, /, *, data_dir: _DataDir = Path("data")) -> No
         _describe(console, name, SOURCES[name], data_dir)
         return
     table = Table(box=None, padding=(0, 1))
-    for column in ("name", "samples", "size", "classes", "licence", "here"):
+    for column in ("name", "training + test", "size", "classes", "licence", "on this machine"):
         table.add_column(column, no_wrap=True, header_style="bold")
     absent = {}
     for each, source in SOURCES.items():

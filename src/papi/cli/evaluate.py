@@ -92,7 +92,7 @@ def _labelled(dataset: Dataset, other: bool) -> tuple[np.ndarray, np.ndarray]:
         return dataset.test_samples, dataset.test_labels
     if not other:
         raise UserError(
-            f"{dataset.name} has no test images with true labels: specify other images with true labels with --data."
+            f"{dataset.name} has no test images with true labels: use --data to name images that have them."
         )
     if dataset.labels is None:
         raise UserError(

@@ -135,7 +135,9 @@ def _write(
     if note is not None:
         return
     name = shlex.quote(str(run))
-    console.print("Next: decide the labels of doubtful images in the browser, then train with your decisions:")
+    console.print(
+        "Next: decide the labels of doubtful images in the browser, download decisions.csv, and train with it:"
+    )
     console.print(f"  papi report {name} --open", soft_wrap=True)
     console.print(f"  papi labels {name} --fix decisions.csv", soft_wrap=True)
 

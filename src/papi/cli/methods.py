@@ -39,7 +39,7 @@ def _list(console: Console) -> None:
         views, passes = ", ".join(config.view_names), str(config.encoder_passes)
         table.add_row(name, kind.paper or "–", str(kind.year or "–"), views, passes, Text(kind.memory))
     console.print(table)
-    console.print("passes: encoder passes per step (f forward, b backward).")
+    console.print("passes: encoder passes per step (f forward, b backward) with the default settings.")
     console.print("state: what the method stores between steps, for N images, K classes and projections of width d.")
     console.print("`papi methods NAME` describes a method and its settings; `papi train --method NAME` trains it.")
 
@@ -50,7 +50,7 @@ def _describe(console: Console, name: str) -> None:
     console.print(_flowing(_page(kind)))
     facts = {
         "views": ", ".join(config.view_names),
-        "encoder passes per step": str(config.encoder_passes),
+        "encoder passes per step (f forward, b backward)": str(config.encoder_passes),
         "state": kind.memory,
     }
     console.print("\n" + "; ".join(f"{fact}: {value}" for fact, value in facts.items() if value) + ".")

@@ -45,7 +45,7 @@ def columns_of(started: run.Started) -> tuple[Column, ...]:
 def announce(console: Console, started: run.Started, folder: Path) -> None:
     """Print the method, the data and the network of the run."""
     settings, dataset, sets = started.settings, started.dataset, started.statistics
-    what = noun(dataset.kind)
+    what = noun(dataset.kind if dataset.photos is None else "images")
     processes = f"{started.processes} x " if started.processes > 1 else ""
     for problem in started.problems:
         console.print(f"Note: {printable(problem)}", soft_wrap=True)
@@ -150,7 +150,7 @@ def _classes(summary: Summary, what: str) -> list[str]:
         sentences.append(
             f"Warning: no {what} was resolved to {', '.join(gone[:_LISTED])}{rest}, although some {what}s have "
             f"{'it' if len(gone) == 1 else 'them'} as a candidate. The model has not learned "
-            f"{'this class' if len(gone) == 1 else 'these classes'}: add {what}s that have "
+            f"{'this class' if len(gone) == 1 else 'these classes'}: train for more epochs, or add {what}s that have "
             f"{'it' if len(gone) == 1 else 'one of them'} as the only candidate."
         )
     return sentences

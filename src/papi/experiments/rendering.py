@@ -39,7 +39,8 @@ def latex(sheet: Sheet) -> str:
 
 def terminal(sheet: Sheet) -> rich.table.Table:
     """A table for a rich console."""
-    table = rich.table.Table(*sheet.header, title=sheet.title, title_justify="left")
+    columns = (rich.table.Column(name, overflow="fold") for name in sheet.header)  # long settings must stay readable
+    table = rich.table.Table(*columns, title=sheet.title, title_justify="left")
     for row in _marked(sheet):
         table.add_row(*(Text(text, "bold" if bold else "") for text, bold in row))
     return table

@@ -35,7 +35,7 @@ def find_method(name: str) -> "type[Method]":
     from papi.methods.base import Method  # loads torch, which lists of names do not need
 
     if ":" not in name and name not in METHODS:
-        raise unknown("method", name, [*METHODS, "package.module:Class"])
+        raise unknown("method", name, METHODS, "package.module:Class")
     module, _, attribute = METHODS.get(name, name).partition(":")
     if not all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
         raise UserError(f"--method {name} does not name a class: write it like package.module:Class.")

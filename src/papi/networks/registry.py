@@ -92,7 +92,7 @@ def is_name(text: str) -> bool:
 def find(name: str) -> Factory:
     """The factory for a name of the table or `package.module:factory`."""
     if not is_name(name):
-        raise unknown("network", name, [*NETWORKS, "package.module:factory"])
+        raise unknown("network", name, NETWORKS, "package.module:factory")
     module, _, attribute = (NETWORKS[name].path if name in NETWORKS else name).partition(":")
     try:
         found: object = reduce(getattr, attribute.split("."), import_module(module))

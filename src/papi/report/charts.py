@@ -33,7 +33,7 @@ def learning(run: Run) -> list[Chart]:
     both = _lines(run, {"classifier": lambda row: row.test_accuracy, "prototypes": lambda row: row.prototype_accuracy})
     charts += _curves(
         "accuracy", "Test accuracy", both, "test accuracy",
-        "The classifier makes the predictions. The prototypes, one typical point per class, guide it during training."
+        "The classifier makes the predictions. The prototypes, one typical point per class, only take part in training."
         if len(both) > 1 else "The fraction of test images that the classifier labels correctly.",
     )  # fmt: skip
     resolved = _line(run, lambda row: row.disambiguation_accuracy, "resolved labels", 2)
@@ -117,12 +117,13 @@ def grouping(run: Run) -> list[Chart]:
 def trust(found: Reliability) -> Chart:
     """Chart of calibration: whether a confidence of 90% means an accuracy of 90%."""
     gap = float(((found.said - found.right) * found.count).sum() / found.count.sum())
-    lean = "overconfident" if gap > 0.02 else "underconfident" if gap < -0.02 else "well calibrated on average"
+    lean = "overconfident" if gap > 0.02 else "underconfident" if gap < -0.02 else "well calibrated"
     svg = plots.reliability("trust", found.said, found.right, found.count)
     alt = f"Calibration: expected error {percent(found.error)}; the model is {lean}."
     caption = (
-        f"On the dashed line, confidence equals accuracy. This model is {lean}; on average, its confidence "
-        f"differs from its accuracy by {percent(found.error)} (expected calibration error). Larger marks: more images."
+        f"On the dashed line, confidence equals accuracy. This model is {lean}: on average, its confidence "
+        f"differs from its accuracy by {percent(found.error)} (expected calibration error). A larger mark stands for "
+        "more images."
     )
     return Chart("Confidence and accuracy", svg, alt, caption)
 

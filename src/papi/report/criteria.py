@@ -65,7 +65,7 @@ def read_judged(path: Path) -> Judged:
     record, config = folder.begun(), folder.read_run_config()
     rows = folder.read_rows()
     if not rows:
-        raise UserError(f"{path} has no finished epoch yet: compare it later.")
+        raise UserError(f"{path} has no finished epoch yet: leave it out, or compare again after its first epoch.")
     return Judged(
         path.resolve().name,
         config.method,

@@ -57,16 +57,16 @@ def standins(run: Run) -> Standins | None:
             break
         pairs.append(
             f"{percent(strength[k, j], 0)} of the images of “{run.class_name(k)}” also have the candidate "
-            f"“{run.class_name(j)}”"
+            f"“{run.class_name(j)}”."
         )
     apart = strength[known][:, known]
     apart = apart[~np.eye(len(apart), dtype=bool)]
     if len(apart) > 2 and np.ptp(apart) < EVEN:
         pairs = [
             f"All labels occur together about equally often ({percent(apart.min(), 0)} to "
-            f"{percent(apart.max(), 0)}): wrong candidates seem to be random"
+            f"{percent(apart.max(), 0)}): wrong candidates seem to be random."
         ]
-    alt = "Matrix of labels that occur together. " + "; ".join(pairs[:3])
+    alt = "Matrix of labels that occur together. " + " ".join(pairs[:3])
     few = "" if len(names) == len(run.class_names) else f" Only the {len(names)} most related classes are shown."
     caption = (
         "Percentage of the images of each class (rows, as resolved by the model) that also have each label as a "

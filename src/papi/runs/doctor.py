@@ -106,7 +106,9 @@ def _checkpoints(folder: RunFolder, record: Record) -> tuple[State | None, list[
 
 
 def _place(state: State) -> str:
-    return f"epoch {state['epoch'] + 1}, {'after step ' + str(state['step']) if state['step'] else 'at its start'}"
+    if state["step"]:
+        return f"epoch {state['epoch'] + 1}, after step {state['step']}"
+    return f"after epoch {state['epoch']}" if state["epoch"] else "before the first step"
 
 
 def _rows(folder: RunFolder, record: Record, state: State | None, summary: Summary | None) -> Iterator[Finding]:
@@ -130,7 +132,7 @@ def _rows(folder: RunFolder, record: Record, state: State | None, summary: Summa
     elif state is not None and not _agree(rows[: len(state["rows"])], state["rows"]):
         yield Finding("rows", "metrics.jsonl does not agree with the checkpoint", wrong=True)
     else:
-        yield Finding("rows", f"{len(rows)} of {record.identity.get('epochs')} epochs")
+        yield Finding("rows", f"metrics.jsonl has {len(rows)} of {record.identity.get('epochs')} epochs")
 
 
 def _agree(mine: list[Values], theirs: list[Values]) -> bool:
@@ -175,7 +177,7 @@ def _lock(folder: RunFolder) -> Iterator[Finding]:
     if held:
         yield Finding("lock", f"in use by {lock.describe(owner)}")
     elif not os.path.lexists(file):
-        yield Finding("lock", "free")
+        yield Finding("lock", "no process is training in this folder")
     elif file.is_symlink() or not file.is_file():
         yield Finding("lock", f"{file.name} is not a regular file: remove it", wrong=True)
     else:

@@ -90,5 +90,7 @@ def _told(answers: Answers, candidates: np.ndarray) -> tuple[str, ...]:
     }
     listed = ", ".join(words.format(f"{count[kind]:,}") for kind, words in parts.items() if count[kind])
     outside = sum(not candidates[image, list(answer.labels)].all() for image, answer in answers.items())
-    told = f"{len(answers):,} decisions: {listed}."
-    return (told, f"{outside:,} of them name a label that was not among the candidates.") if outside else (told,)
+    told = f"{len(answers):,} decision{'' if len(answers) == 1 else 's'}: {listed}."
+    if not outside:
+        return (told,)
+    return told, f"{outside:,} of them {'names' if outside == 1 else 'name'} a label that was not a candidate before."

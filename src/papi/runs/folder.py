@@ -97,11 +97,15 @@ class RunFolder:
             return
         found = differences(identity, record.identity)
         if found:
-            listed = "; ".join(f"{name} is {mine} here and {theirs} there" for name, (mine, theirs) in found.items())
+            listed = "; ".join(
+                f"{name} is {_told(mine)} here and {_told(theirs)} there" for name, (mine, theirs) in found.items()
+            )
             hint = (
                 " (a longer run must start again, because schedules depend on its length)" if "epochs" in found else ""
             )
-            raise UserError(f"{self.path} contains another run ({listed}): choose another folder with --out{hint}.")
+            raise UserError(
+                f"{self.path} contains a run with other settings ({listed}): choose another folder with --out{hint}."
+            )
 
     def write_record(self, record: Record) -> None:
         """Write the description of the run, before its first step."""
@@ -225,3 +229,8 @@ class RunFolder:
     def _write_bytes(self, file: Path, content: bytes) -> None:
         with self.writing(file), replacing(file) as stream:
             stream.write(content)
+
+
+def _told(value: object) -> str:
+    """Return the value of a setting for a message."""
+    return "not set" if value is None else str(value)

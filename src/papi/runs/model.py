@@ -241,6 +241,11 @@ def _read(run: str | Path) -> tuple[Path, dict[str, Tensor], ModelCard]:
     path = Path(run)
     file = path / "model.safetensors" if path.is_dir() else path
     if not file.exists():
+        if (path / "config.json").exists() and not (path / "summary.json").exists():
+            raise UserError(
+                f"the run in {path} has not finished: continue it with the same `papi train` command, or add "
+                "--finish-now to that command to end it at its last checkpoint."
+            )
         raise UserError(f"{file} does not exist: specify the folder of a finished run, or its model.safetensors.")
     try:
         real = plain_file(file, memory_bytes(), inside=path if path.is_dir() else None)

@@ -68,7 +68,7 @@ def summarise(
         ambiguous_resolved=conclusion.ambiguous_resolved,
         disambiguation_accuracy=conclusion.disambiguation_accuracy,
         peak_memory=peak_memory,
-        kind=dataset.kind,
+        kind="features" if dataset.photos is None and dataset.kind == "features" else "images",
         resolved_by_class=resolved_by_class(dataset.class_names, candidates, conclusion.arrays.confidence),
         collapsed_prototypes=collapsed(dataset.class_names, candidates, conclusion.arrays.prototypes),
     )
