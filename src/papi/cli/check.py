@@ -181,7 +181,7 @@ def describe_annotators(console: Console, dataset: Dataset) -> None:
         caption="Estimated from the answers alone, without true labels",
     )
     for each in people[:PEOPLE]:
-        habit = "–" if each.habit is None else f"{each.habit[0]} for {each.habit[1]} ({each.habit[2]:.0%})"
+        habit = "–" if each.habit is None else f"{each.habit[1]} instead of {each.habit[0]} ({each.habit[2]:.0%})"
         right = "–" if each.accuracy is None else f"{each.accuracy:.1%}"
         table.add_row(Text(printable(each.name)), f"{each.images:,}", right, Text(printable(habit)))
     if len(people) > PEOPLE:

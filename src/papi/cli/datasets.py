@@ -54,6 +54,11 @@ def _counts(source: Source) -> str:
     return " + ".join(f"{count:,}" for count in source.counts if count)
 
 
+def _samples(source: Source) -> str:
+    split = " (training + test)" if all(source.counts) else ""
+    return f"{_counts(source)}{split}, each {_shape(source)}{' features' if len(source.shape) == 1 else ''}"
+
+
 def _shape(source: Source) -> str:
     return "x".join(map(str, source.shape))
 
@@ -66,11 +71,11 @@ def _describe(console: Console, name: str, source: Source, data_dir: Path) -> No
         "title": source.title,
         "published at": source.published,
         "licence": source.licence,
-        "samples": f"{_counts(source)} of {_shape(source)}",
-        "classes": f"{source.classes} {', '.join(source.class_names)}",
+        "samples": _samples(source),
+        "classes": f"{source.classes}{': ' if source.class_names else ''}{', '.join(source.class_names)}",
         **{key: ", ".join(map(str, value)) or "computed from the data" for key, value in numbers.items()},
         "views": _views(source),
-        "here": str(found) if found else f"no: {source.hint(name, data_dir)}",
+        "found": str(found) if found else f"no: {source.hint(name, data_dir)}",
     }
     for fact, value in facts.items():
         console.print(f"{fact + ':':13} {value.strip()}", soft_wrap=True)
