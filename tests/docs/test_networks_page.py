@@ -25,7 +25,7 @@ def test_a_row_is_right(row: list[str]) -> None:
     name, takes, parameters, width, projection = row
     entry = NETWORKS[name.strip("`")]
     assert (takes, int(projection)) == (entry.takes, entry.projection)
-    assert (None if width == "that of the features" else int(width)) == entry.features
+    assert (None if width == "number of columns" else int(width)) == entry.features
     encoder = make_encoder(name.strip("`"), (3, 32, 32) if takes == "images" else (100,))
     millions = parameters.split()[0]
     digits = len(millions.partition(".")[2])
