@@ -68,14 +68,11 @@ def block_with(text: str, content: str, *languages: str) -> str:
 def commands(block: Block) -> list[str]:
     """The lines of a block that a reader types into a terminal, without prompts and comments.
 
-    In a console these are the lines with a prompt. In a block without a language, all are, unless it is a table.
+    In a console these are the lines with a prompt. In a block without a language, all are.
     """
     lines = block.text.replace("\\\n", "").splitlines()
     if block.language == "console":
         lines = [line[2:] for line in lines if line.startswith("$ ")]
-    elif block.language not in ("", "bash", "sh") or (not block.language and all(map(_ROW.fullmatch, lines))):
+    elif block.language not in ("", "bash", "sh"):
         return []
     return [line for line in (re.sub(r"(^|\s+)#\s.*", "", line).strip() for line in lines) if line]
-
-
-_ROW = re.compile(r"[^\s,]+(,[^\s,]*)+")  # of a table whose cells are separated by commas

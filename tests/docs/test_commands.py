@@ -118,7 +118,7 @@ def test_what_counts_as_a_command() -> None:
     assert commands(block) == ["papi train --seed 1", "ls   runs/*"]
     (block,) = code_blocks("```console\n$ PYTHONPATH=x papi check a#b\nepoch 1\n```\n")
     assert commands(block) == ["PYTHONPATH=x papi check a#b"]
-    for other in ("```\nfile,label\na.png,rose|tulip\n```\n", "```python\nx = 1\n```\n", "```text\npapi\n```\n"):
+    for other in ("```python\nx = 1\n```\n", "```text\npapi\n```\n"):
         assert [commands(block) for block in code_blocks(other)] == [[]]
 
 
