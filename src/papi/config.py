@@ -22,6 +22,7 @@ MAX_THREADS = 1024  # more than any machine has cores; tens of thousands crash t
 Select = Literal["last", "covering-rate", "approximated-accuracy"]
 StopWhen = Literal["never", "covering-rate", "approximated-accuracy"]
 Precision = Literal["fp32", "bf16", "fp16"]
+RequestedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 Tune = Literal["head", "all"]
 Optimizer = Literal["sgd", "adam"]
 Decay = Literal["all", "matrices"]
@@ -262,9 +263,10 @@ class RunConfig:
     calibrate: bool = False
     """Fit a temperature on candidate labels (those of the validation set if there is one), so that probabilities match
     accuracy."""
-    precision: Precision = "fp32"
-    """Numerical precision of the network; bf16 and fp16 are faster on GPUs. The method's own state is always
-    float32."""
+    precision: RequestedPrecision = "auto"
+    """Numerical precision of the encoder; fp16 needs a GPU. auto uses bf16 if the processor or GPU has instructions for
+    it and the network is as accurate as in fp32, and fp32 otherwise. The classifier and the method's own state are
+    always float32."""
     compile: bool = False
     """Compile the encoder with torch.compile before the first step. This takes minutes and pays off in long runs on
     GPUs."""
@@ -340,6 +342,7 @@ class Settings(RunConfig):
     batch_size: int = field()
     drop_last: bool = field()
     optim: OptimSettings = field()
+    precision: Precision = field()
 
 
 def to_dict(config: RunConfig) -> Values:
@@ -360,11 +363,14 @@ def renamed(values: Values) -> Values:
 
 
 def from_dict(values: Values) -> RunConfig:
-    """Rebuild a config from the values of `to_dict`; from complete settings, a config without `None`."""
+    """Rebuild a config from the values of `to_dict`; from complete settings, a config without `None`.
+
+    Values without a precision are those of an fp32 run: that was the default when the first ones were stored.
+    """
     values = renamed(values)
     sets = values.get("candidates", {})
     paths = {name: Path(sets[name]) for name in ("file", "groups") if sets.get(name) is not None}
-    read = values | {
+    read: Values = {"precision": "fp32", **values} | {
         "candidates": CandidatesConfig(**sets | paths),
         "optim": OptimConfig(**values.get("optim", {})),
         "checkpoint": CheckpointConfig(**values.get("checkpoint", {})),

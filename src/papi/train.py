@@ -40,7 +40,7 @@ from papi.setup.settings import complete
 from papi.setup.settings import settings_for as settings_for
 from papi.setup.stopped import is_stopped, with_named_code
 from papi.training import engine
-from papi.training.devices import find_device, half_precision, peak_memory, require_system
+from papi.training.devices import find_device, half_precision, peak_memory, precision_notes, require_system
 from papi.training.engine import EpochEnded, Snapshot, Stepped
 from papi.training.evaluation import Evaluation
 from papi.training.memory import large_image_notes
@@ -379,6 +379,7 @@ def _started(run: Run, point: "_Point") -> Started:
             *run.method.config.doubts(run.settings.batch_size, run.candidates.shape[1]),
             *memory_notes(run.settings.method, run.method.candidates),
             *large_image_notes(run.dataset, run.method, run.settings.batch_size, run.device),
+            *precision_notes(run.settings.precision, run.device),
             *point.problems,
         ),
     )

@@ -58,7 +58,7 @@ def announce(console: Console, started: run.Started, folder: Path) -> None:
     console.print(
         f"network {_network(settings)} ({started.parameters:,} parameters), preset {settings.preset}: "
         f"{counted(settings.epochs, 'epoch')} of {counted(started.steps, 'step')} on "
-        f"{processes}{started.device} ({counted(started.threads, 'thread')}), in {folder}"
+        f"{processes}{started.device} ({counted(started.threads, 'thread')}, {settings.precision}), in {folder}"
     )
     if started.epoch or started.step:
         console.print(f"continuing in epoch {started.epoch + 1} after step {started.step}")

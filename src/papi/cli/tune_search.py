@@ -53,7 +53,9 @@ def run_search(plan: Plan, *, dry_run: bool, format: str) -> None:
         raise UserError(
             f"--by accuracy needs test samples with true labels, but {dataset.name} has none: use another criterion."
         )
-    drawn = trials(config, dataset, space_of(config, settings_for(config, dataset), plan.ranges), plan.budget)
+    settings = settings_for(config, dataset)
+    config = replace(config, precision=settings.precision)  # the same for all trials, also on other machines
+    drawn = trials(config, dataset, space_of(config, settings, plan.ranges), plan.budget)
     todo = {trial.number: _cell(trial, plan, dataset) for trial in drawn}
     if dry_run:
         for cell in todo.values():

@@ -61,7 +61,7 @@ def finished_config(record: Record) -> RunConfig:
 
 def differing(config: RunConfig) -> Values:
     """The settings that differ from the defaults, as JSON values; `papi.config.from_dict` is the inverse."""
-    found = _differing(to_dict(config), to_dict(RunConfig()))
+    found = _differing(to_dict(config), to_dict(RunConfig(precision="fp32")))  # what `from_dict` adds
     return {name: value for name, value in found.items() if name not in _LEFT_OUT}
 
 

@@ -48,7 +48,7 @@ def seconds_a_unit(network: str, channels: int = 3) -> float:
         std=(0.25,) * channels,
         recipe=SOURCES["cifar10"].recipe,
     )
-    config = RunConfig(method="proden", network=network, batch_size=batch, epochs=1)
+    config = RunConfig(method="proden", network=network, batch_size=batch, epochs=1, precision="fp32")
     times = []
     for event in fit(dataset, np.ones((len(images), 10), bool), settings_for(config, dataset)):
         if isinstance(event, Stepped):

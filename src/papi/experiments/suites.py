@@ -101,6 +101,7 @@ class Table:
             preset=self.preset,
             epochs=self.length(entry),
             batch_size=task.batch_size,
+            precision="fp32",  # results do not depend on the processor
             seed=seed,
         )
 

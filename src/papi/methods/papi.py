@@ -276,9 +276,11 @@ class PaPi(Listening):
 
         clean, features = self.further_passes(first, batch.views, mixed, learning=weight > 0)
         with torch.set_grad_enabled(weight > 0):
-            scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
+            projected = [self.network.project(each) for each in features]
+            scores = [self.prototypes.scores(each) / self.config.temperature for each in projected]
 
-        prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum)
+        known = projected if features[0] is first.features else None  # unmixed views are projected once
+        prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum, known)
         self.confidence.average(batch.index, guess, confidence_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
         other = self.confidence[part.gather(batch.index)[partner]]
@@ -325,9 +327,14 @@ class PaPi(Listening):
         return share, torch.from_numpy(generator.permutation(part.total)[part.own]).to(self.candidates.device)
 
     @torch.no_grad()
-    def update_prototypes(self, candidates: Tensor, clean: list[Output], momentum: float) -> Tensor:
-        """Add the clean features, first view before second, with each view's predicted label; return the old scores."""
-        embeddings = [self.network.project(view.features) for view in clean]
+    def update_prototypes(
+        self, candidates: Tensor, clean: list[Output], momentum: float, projected: list[Tensor] | None = None
+    ) -> Tensor:
+        """Add the clean features, first view before second, with each view's predicted label; return the old scores.
+
+        `projected` has their projections, if they are known.
+        """
+        embeddings = projected or [self.network.project(view.features) for view in clean]
         labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
         self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)

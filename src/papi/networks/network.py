@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -34,7 +33,9 @@ class Network(nn.Module):
         super().__init__()
         self.projection = projection or dimensions  # width of the output of `project`
         self.fixed_statistics = False  # keep the encoder's batch-norm statistics in training
-        self.autocast: torch.dtype | None = None  # type for operations where it is safe; None: float32 throughout
+        # Type of the encoder's operations where it is safe; None: float32 throughout. The classifier and the projector
+        # are always computed in float32: their products are so small that converting them takes longer.
+        self.autocast: torch.dtype | None = None
         self.encoder = encoder
         self.classifier = nn.Linear(dimensions, classes)
         self.projector = (
@@ -54,25 +55,21 @@ class Network(nn.Module):
 
     def forward(self, images: Tensor) -> Output:
         """Features and logits of a float batch."""
-        with self._precision(images):
-            features = self.encoder(images)
-            return Output(features, self.classifier(features))
+        features = self.encode(images)
+        return Output(features, self.classifier(features))
 
     def encode(self, images: Tensor) -> Tensor:
-        """The features `(B, D)` alone."""
-        with self._precision(images):
+        """The features `(B, D)` alone, in float32 or wider."""
+        if self.autocast is None:
             features: Tensor = self.encoder(images)
             return features
+        with torch.autocast(images.device.type, self.autocast):
+            features = self.encoder(images)
+        return features.float()
 
     def project(self, features: Tensor) -> Tensor:
         """Unit vectors `(B, d)` in float32 or wider; without a projector, the normalised features."""
-        with self._precision(features):
-            projected = features if self.projector is None else self.projector(features)
-        # Half precision rounds the epsilon of the normalisation to zero.
-        return normalize(projected.to(torch.promote_types(projected.dtype, torch.float32)))
-
-    def _precision(self, given: Tensor) -> AbstractContextManager[object]:
-        return nullcontext() if self.autocast is None else torch.autocast(given.device.type, self.autocast)
+        return normalize(features if self.projector is None else self.projector(features))
 
 
 def build(network: str | Factory | nn.Module, input_shape: tuple[int, ...], classes: int, *, project: bool) -> Network:

@@ -31,4 +31,5 @@ def _with_recorded(config: RunConfig, folder: RunFolder) -> RunConfig:
     lengths = {name: getattr(theirs, name) for name in _LENGTHS if getattr(config, name) is None}
     optim = {name: getattr(theirs.optim, name) for name, value in asdict(config.optim).items() if value is None}
     option = tuple(f"{name}={value}" for name, value in sorted((known | config.given_options).items()))
-    return replace(config, option=option, optim=replace(config.optim, **optim), **lengths)
+    precision = theirs.precision if config.precision == "auto" else config.precision  # whatever this processor has
+    return replace(config, option=option, optim=replace(config.optim, **optim), precision=precision, **lengths)

@@ -91,6 +91,12 @@ class Run:
         if pick.saved is not None:
             pick.restore(method)
             test = None
+        picked = pick.row(rows)
+        if method.result.autocast is not None:  # a saved model computes in float32, and these are its results
+            method.result.autocast = None
+            measured = self.evaluator.measure(method)
+            picked, test = EpochRow.from_json(picked.to_json() | measured.values), measured.test
+            rows = [picked if row.epoch == picked.epoch else row for row in rows]
         temperature = self.evaluator.temperature(method, samples) if self.settings.calibrate else 1.0
         conclusion = self.evaluator.conclude(method, samples, test or self.evaluator.test(method), temperature)
         summary = summarise(
@@ -99,7 +105,7 @@ class Run:
             self.candidates,
             self.statistics,
             rows,
-            pick.row(rows),
+            picked,
             conclusion,
             trained_on=len(samples),
             trained_epochs=trained_epochs,

@@ -15,6 +15,7 @@ from papi.config import (
     CandidateSettings,
     OptimConfig,
     OptimSettings,
+    Precision,
     RunConfig,
     Settings,
     Values,
@@ -65,19 +66,22 @@ def complete(config: RunConfig, *, features: bool, sets_given: bool) -> Settings
     preset = PRESETS[config.preset](replace(config, candidates=candidates), kind, given, features)
     options = _typed(kind(**preset.options | given))
     own = {field.name: getattr(config, field.name) for field in fields(RunConfig)}
+    network = config.network or preset.network
+    head = (config.head or preset.network) if config.tune == "head" else None
     return Settings(
         **own
         | {
             "candidates": candidates,
             "option": tuple(f"{name}={as_typed(value)}" for name, value in sorted(options.items())),
             "options": options,
-            "network": config.network or preset.network,
-            "head": (config.head or preset.network) if config.tune == "head" else None,
+            "network": network,
+            "head": head,
             "epochs": config.epochs or preset.epochs,
             "batch_size": config.batch_size or preset.batch_size,
             "drop_last": preset.drop_last if config.drop_last is None else config.drop_last,
             "optim": _filled(config.optim, preset.optim),
             "data_holdout": _holdout(config),
+            "precision": _precision(config, head or network),
         }
     )
 
@@ -230,6 +234,32 @@ def _holdout(config: RunConfig) -> float:
     if config.data_holdout is not None:
         return config.data_holdout
     return 0.0 if (config.select, config.stop_when) == ("last", "never") else HOLDOUT
+
+
+def _precision(config: RunConfig, network: str) -> Precision:
+    """The requested precision. auto: bf16 where it is native, for networks that are as accurate as in fp32.
+
+    The released settings stay in fp32. Under several processes, the first one decides for all.
+    """
+    if config.precision != "auto":
+        return config.precision
+    if config.preset == "paper":
+        return "fp32"
+    from papi import distributed  # these import torch, which most commands do not need
+    from papi.networks import NETWORKS
+
+    if network not in NETWORKS or not NETWORKS[network].bf16:
+        return "fp32"
+    return "bf16" if distributed.from_first(lambda: _is_native(config.device)) else "fp32"
+
+
+def _is_native(device: str) -> bool:
+    from papi.training.devices import find_device, has_native_bf16
+
+    try:
+        return has_native_bf16(find_device(device))
+    except UserError:  # the settings may be for another machine; training reports a missing device
+        return False
 
 
 def _filled(given: OptimConfig, preset: OptimSettings) -> OptimSettings:

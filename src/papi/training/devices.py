@@ -3,12 +3,18 @@
 import os
 import shutil
 import sys
+from functools import cache
+from pathlib import Path
 
 import torch
 
 from papi import distributed
 from papi.config import Precision
 from papi.errors import UserError
+
+_CPU_INFO = Path("/proc/cpuinfo")  # of Linux
+_BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
+_BF16_CAPABILITY = (8, 0)  # of GPUs: Ampere and later
 
 
 def require_system() -> None:
@@ -40,6 +46,33 @@ def half_precision(name: Precision, device: torch.device) -> tuple[torch.dtype |
         raise UserError("--precision fp16 needs a GPU: use fp32 or bf16.")
     dtype = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
     return dtype, torch.amp.GradScaler(device.type) if name == "fp16" else None
+
+
+@cache
+def has_native_bf16(device: torch.device) -> bool:
+    """Whether a device has instructions for bf16. Others emulate it, and are several times slower than in fp32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= _BF16_CAPABILITY
+    return not _BF16_FLAGS.isdisjoint(_processor_flags())
+
+
+def _processor_flags() -> list[str]:
+    """The instruction sets of the processor; none if the system does not list them."""
+    try:
+        lines = _CPU_INFO.read_text().splitlines()
+    except OSError:
+        return []
+    return next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+
+
+def precision_notes(name: Precision, device: torch.device) -> tuple[str, ...]:
+    """A note if a run computes in bf16 on a device that emulates it."""
+    if name != "bf16" or has_native_bf16(device):
+        return ()
+    return (
+        f"this run computes in bf16, for which {device} has no instructions, and is several times slower than in fp32: "
+        "continue it where it began, or train in a new folder with --precision fp32.",
+    )
 
 
 def require_compiler(device: torch.device) -> None:
