@@ -112,7 +112,7 @@ def train(folder: Path, kind: str, seed: int) -> dict[str, object]:
     out = folder / "runs" / f"{kind}-{seed}"
     command = [
         "train", "--data", str(folder / "photos"), "--candidates.file", str(folder / f"{table}.jsonl"),
-        "--candidates.allow-missing-truth", "--epochs", "20",
+        "--candidates.allow-missing-truth", "--epochs", "20", "--precision", "fp32",
         "--option", "passes=two", "--option", "set_prior=off", "--threads", "1", "--seed", str(seed), "--out", str(out),
         *(("--candidates.weigh", strength) if strength else ()),
     ]  # fmt: skip

@@ -48,7 +48,7 @@ def train(file: Path, set_prior: str, seed: int) -> dict[str, object]:
     out = file.parent / "runs" / f"{set_prior}-{seed}"
     command = [
         "train", "--data", str(file), "--candidates.allow-missing-truth", "--option", f"set_prior={set_prior}",
-        "--threads", "1", "--seed", str(seed), "--out", str(out),
+        "--precision", "fp32", "--threads", "1", "--seed", str(seed), "--out", str(out),
     ]  # fmt: skip
     subprocess.run([sys.executable, "-m", "papi", *command], check=True)
     summary = RunFolder(out).read_summary()

@@ -12,6 +12,7 @@ labels of training images and measure accuracy on `validation` and `test`, which
 import argparse
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,8 @@ def answers(run: Run, images: np.ndarray, seed: int) -> dict[int, Answer]:
 def measure(data: Path, out: Path, seed: int) -> Iterator[dict[str, object]]:
     """A row for the run without decisions, and one per order."""
     sets = CandidatesConfig(kind="instance-dependent", seed=seed)
-    config = RunConfig(data=str(data), method="papi", epochs=EPOCHS, seed=seed, candidates=sets, threads=1)
+    base = RunConfig(data=str(data), method="papi", epochs=EPOCHS, threads=1, precision="fp32")
+    config = replace(base, seed=seed, candidates=sets)
     folder = out / f"run-{seed}"
     list(train(config, folder))
     run = read_run(folder)

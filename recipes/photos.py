@@ -119,6 +119,7 @@ def measure(row: Row, photos: Path, network: str, out: Path) -> Iterator[Values]
                 network=row.network or network,
                 tune=row.tune if row.network is None else None,
                 data_size=64 if row.network else None,
+                precision="fp32",
                 seed=seed,
                 threads=1,
             )

@@ -26,6 +26,7 @@ from papi.methods import METHODS
 ROOT = Path(__file__).resolve().parents[1]
 NO_MODEL = "no model"
 COMMON = "--threads 1 --device cpu"
+SINGLE = "--precision fp32"  # unless a case names another precision: the default depends on the processor
 SHORT = "--limit 192 --epochs 3 --batch-size 32"
 IMAGES = f"{SHORT} --network small --candidates.annotator-epochs 1"
 FEATURES = f"{SHORT} --data {{features}} --network mlp"
@@ -90,7 +91,7 @@ def train_all(sources: Path, out: Path, features: Path, cases: dict[str, str]) -
     """The SHA-256 of every model, or a note that there is none."""
     folders = {name: out / str(number) for number, name in enumerate(cases)}
     words = [
-        ["train", *f"{COMMON} {options}".format(features=features).split(), "--out", str(folders[name])]
+        ["train", *_options(options).format(features=features).split(), "--out", str(folders[name])]
         for name, options in cases.items()
     ]
     commands = out.with_suffix(".json")
@@ -106,6 +107,10 @@ def train_all(sources: Path, out: Path, features: Path, cases: dict[str, str]) -
         name: hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else NO_MODEL
         for name, file in models.items()
     }
+
+
+def _options(own: str) -> str:
+    return f"{COMMON} {own}" if "--precision" in own else f"{COMMON} {SINGLE} {own}"
 
 
 def verdict(before: str, after: str) -> str:

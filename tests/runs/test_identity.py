@@ -51,7 +51,7 @@ def test_what_has_no_effect_makes_no_other_run(change: dict[str, object]) -> Non
         {"network": "resnet18"},
         {"calibrate": True},
         {"data_holdout": 0.2},
-        {"precision": "bf16"},
+        {"precision": "fp16"},
     ],
 )
 def test_what_has_an_effect_makes_another_run(change: dict[str, object]) -> None:

@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import papi
 from command import papi_exit_code
 from papi import train as run
 from papi.config import RunConfig, to_dict
@@ -57,11 +59,13 @@ def small_papi(data: Dataset, half: torch.dtype | None) -> tuple[PaPi, Loader]:
     return method, loader
 
 
-def test_the_network_alone_computes_in_half_precision(toy_dataset: Dataset) -> None:
+def test_the_encoder_alone_computes_in_half_precision(toy_dataset: Dataset) -> None:
     method, loader = small_papi(toy_dataset, torch.bfloat16)
     batch = next(loader.epoch(0))
     output = method.network(batch.views[0])
-    assert output.features.dtype == output.logits.dtype == torch.bfloat16
+    assert output.features.dtype == output.logits.dtype == torch.float32
+    assert torch.equal(output.features, output.features.bfloat16().float())  # rounded by the encoder
+    assert not torch.equal(output.logits, output.logits.bfloat16().float())
     assert method.network.project(output.features).dtype == torch.float32
     for event in fit(method, loader, None):
         assert isinstance(event, engine.Event)
@@ -81,7 +85,7 @@ def test_losses_are_computed_in_float32(name: str, toy_dataset: Dataset, monkeyp
 
     monkeypatch.setattr(engine, "train_step", watched)
     train(toy_dataset, replace(CONFIG, epochs=1, method=name, option=("queue=64",) if name == "pico" else ()))
-    assert (answers, losses) == ({torch.bfloat16}, {torch.float32})
+    assert (answers, losses) == ({torch.float32}, {torch.float32})
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -104,6 +108,17 @@ def test_a_run_in_bf16_goes_on_bit_equal(toy_dataset: Dataset, tmp_path: Path) -
     train(toy_dataset, folder=tmp_path / "parts")
     whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
+
+
+def test_the_results_are_those_of_the_saved_model(toy_dataset: Dataset, tmp_path: Path) -> None:
+    """Epochs are measured in bf16; the model is saved, and its results are measured, in float32."""
+    *_, finished = train(toy_dataset, replace(CONFIG, epochs=3), tmp_path / "run")
+    model = papi.load(tmp_path / "run")
+    probabilities = model.predict_proba(toy_dataset.test_samples)
+    np.testing.assert_array_equal(RunFolder(tmp_path / "run").read_arrays().test_probabilities, probabilities)
+    assert finished.summary.test_accuracy == np.mean(probabilities.argmax(1) == toy_dataset.test_labels)
+    assert finished.summary.test_accuracy_last == finished.summary.test_accuracy
+    assert finished.trained.method.network.autocast is None
 
 
 def fit(method: PaPi, loader: Loader, scaler: Any, resume: Any = None, stop_after: int = 10**9) -> list[engine.Event]:

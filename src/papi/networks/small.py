@@ -20,6 +20,10 @@ class _ConvNormReLU(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return relu(self.norm(self.conv(x)), inplace=True)  # in place: nothing else needs the normalised values
 
+    def pooled(self, x: Tensor) -> Tensor:
+        """The output with the largest of 2x2 values. ReLU does not change which one it is, and then sees a quarter."""
+        return relu(max_pool2d(self.norm(self.conv(x)), 2), inplace=True)
+
 
 class SmallResNet(nn.Module):
     """Space-to-depth, two stages with a residual pair each, global max-pooling to `4 * width` features."""
@@ -41,9 +45,9 @@ class SmallResNet(nn.Module):
         filled = torch.jit.is_tracing() or count > 0  # type: ignore[attr-defined, no-untyped-call]
         blocks = pixel_unshuffle(images, 2) if filled else images.reshape(0, 4 * channels, height // 2, width // 2)
         x = self.stem(blocks)
-        x = max_pool2d(self.widen1(x), 2)
+        x = self.widen1.pooled(x)
         x = x + self.residual1(x)
-        x = max_pool2d(self.widen2(x), 2)
+        x = self.widen2.pooled(x)
         x = x + self.residual2(x)
         features: Tensor = x.amax((2, 3))
         return features
