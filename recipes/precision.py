@@ -3,11 +3,11 @@
     python -m recipes.precision --jobs 2                                                   # all methods, short runs
     python -m recipes.precision papi --epochs 40 --limit 8000                              # the default run
     python -m recipes.precision papi --data digits --limit 1000 --network resnet18         # another network
-    python -m recipes.precision --print                                                    # the table
+    python -m recipes.precision --tables-only                                              # train nothing
 
-Stores a JSON row per run in docs/results/precision/rows.jsonl and trains only runs without a row. The accuracy is that
-of `recipes/validate.py`: on the next images of the training set, not on test images. `--precision auto` uses bf16 for
-the networks of this table; its page is docs/performance.md.
+Stores a JSON row per run in docs/results/precision/rows.jsonl, trains only runs without a row, and writes the table into
+docs/performance.md. The accuracy is that of `recipes/validate.py`: on the next images of the training set, not on test
+images. A method whose accuracy is equal in both precisions sets `bf16`, and `--precision auto` then uses bf16.
 """
 
 import json
@@ -30,7 +30,10 @@ from papi.setup.data import candidate_sets, load_dataset
 from papi.train import Finished, fit, settings_for
 from recipes.validate import with_other_images
 
-ROWS = Path(__file__).resolve().parents[1] / "docs" / "results" / "precision" / "rows.jsonl"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROWS = DOCS / "results" / "precision" / "rows.jsonl"
+PAGE = DOCS / "performance.md"
+BEGIN, END = "<!-- precision -->", "<!-- /precision -->"
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16")
 
 
@@ -42,10 +45,10 @@ def main(
     epochs: int = 5,
     seeds: int = 3,
     jobs: int = 1,
-    print_table: Annotated[bool, SWITCH, cyclopts.Parameter(name="--print")] = False,
+    tables_only: Annotated[bool, SWITCH] = False,
 ) -> None:
-    """Train the missing runs of these methods, by default of all, and print the table of all rows."""
-    if not print_table:
+    """Train the missing runs of these methods, by default of all, and write the table of all rows."""
+    if not tables_only:
         base = RunConfig(data=data, limit=limit, network=network, epochs=epochs, threads=1, device="cpu")
         runs = [
             replace(base, method=method, seed=seed, precision=precision)
@@ -55,7 +58,9 @@ def main(
         todo = [run for run in runs if _key(cells.differing(run)) not in known]
         for row in joblib.Parallel(jobs, return_as="generator_unordered")(map(joblib.delayed(train), todo)):
             _append(row)
-    print(table(read_rows()), end="")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table(read_rows())}{END}{after}", encoding="utf-8")
 
 
 def train(config: RunConfig) -> Values:

@@ -265,7 +265,7 @@ class RunConfig:
     accuracy."""
     precision: RequestedPrecision = "auto"
     """Numerical precision of the encoder; fp16 needs a GPU. auto uses bf16 if the processor or GPU has instructions for
-    it and the network is as accurate as in fp32, and fp32 otherwise. The classifier and the method's own state are
+    it and method and network are as accurate as in fp32, and fp32 otherwise. The classifier and the method's own state are
     always float32."""
     compile: bool = False
     """Compile the encoder with torch.compile before the first step. This takes minutes and pays off in long runs on

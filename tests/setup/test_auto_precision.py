@@ -11,6 +11,8 @@ import torch
 from command import papi_exit_code
 from papi.config import RunConfig, Settings, from_dict
 from papi.experiments import SUITES, cells
+from papi.methods import METHODS, find_method
+from papi.methods.base import Method
 from papi.runs.folder import RunFolder
 from papi.setup.recorded import with_recorded
 from papi.setup.settings import complete
@@ -90,6 +92,15 @@ class TestSettings:
     @pytest.mark.parametrize("network", ["timm:resnet18", "outside_networks:tiny"])
     def test_networks_that_were_not_measured(self, network: str) -> None:
         assert asked(network=network, tune="all" if network.startswith("timm") else None).precision == "fp32"
+
+    def test_methods(self) -> None:
+        """Methods that were not measured to be as accurate in bf16 stay in fp32, like those from outside."""
+        assert {name: asked(method=name).precision for name in METHODS} == {
+            name: "bf16" if find_method(name).bf16 else "fp32" for name in METHODS
+        }
+        assert asked(method="papi").precision == "bf16"
+        assert asked(method="dpll").precision == "fp32"
+        assert not Method.bf16
 
     def test_the_released_settings(self) -> None:
         assert asked(preset="paper").precision == "fp32"

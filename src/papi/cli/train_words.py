@@ -56,8 +56,8 @@ def announce(console: Console, started: run.Started, folder: Path) -> None:
         f"({sets['singletons']:.1%} have only one, {sets['full_sets']:.1%} have all)"
     )
     console.print(
-        f"network {_network(settings)} ({started.parameters:,} parameters) in {settings.precision}, preset {settings.preset}: "
-        f"{counted(settings.epochs, 'epoch')} of {counted(started.steps, 'step')} on "
+        f"network {_network(settings)} ({started.parameters:,} parameters) in {settings.precision}, "
+        f"preset {settings.preset}: {counted(settings.epochs, 'epoch')} of {counted(started.steps, 'step')} on "
         f"{processes}{started.device} ({counted(started.threads, 'thread')}), in {folder}"
     )
     if started.epoch or started.step:

@@ -60,8 +60,11 @@ def finished_config(record: Record) -> RunConfig:
 
 
 def differing(config: RunConfig) -> Values:
-    """The settings that differ from the defaults, as JSON values; `papi.config.from_dict` is the inverse."""
-    found = _differing(to_dict(config), to_dict(RunConfig(precision="fp32")))  # what `from_dict` adds
+    """The settings that differ from the defaults, as JSON values; `papi.config.from_dict` is the inverse.
+
+    The precision is left out if it is fp32, which was the default when the first results were stored.
+    """
+    found = _differing(to_dict(config), to_dict(RunConfig(precision="fp32")))
     return {name: value for name, value in found.items() if name not in _LEFT_OUT}
 
 

@@ -55,6 +55,8 @@ class Method(nn.Module):
     year: ClassVar[int] = 0
     memory: ClassVar[str] = ""
     """What it stores between steps besides the network."""
+    bf16: ClassVar[bool] = False
+    """Whether it was measured to be as accurate in bf16 as in fp32; `--precision auto` uses bf16 only then."""
 
     candidates: Candidates
 

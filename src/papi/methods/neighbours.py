@@ -74,6 +74,7 @@ class NeighbourVotes(OneView):
     paper = "Hüllermeier & Beringer, IDA"
     year = 2005
     memory = "N×K votes"
+    bf16 = True
     config: NeighbourVotesConfig
     confidence: Confidence
 

@@ -214,6 +214,7 @@ class PaPi(Listening):
     paper = "Xia et al., CVPR"
     year = 2023
     memory = "N×K confidence, K×d prototypes"
+    bf16 = True
     config: PaPiConfig
     confidence: Confidence
     prototypes: Prototypes

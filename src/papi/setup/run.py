@@ -93,7 +93,8 @@ class Run:
             test = None
         picked = pick.row(rows)
         if method.result.autocast is not None:  # a saved model computes in float32, and these are its results
-            method.result.autocast = None
+            for network in (method.network, method.result):
+                network.autocast = None
             measured = self.evaluator.measure(method)
             picked, test = EpochRow.from_json(picked.to_json() | measured.values), measured.test
             rows = [picked if row.epoch == picked.epoch else row for row in rows]

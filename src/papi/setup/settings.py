@@ -237,13 +237,13 @@ def _holdout(config: RunConfig) -> float:
 
 
 def _precision(config: RunConfig, network: str) -> Precision:
-    """The requested precision. auto: bf16 where it is native, for networks that are as accurate as in fp32.
+    """The requested precision. auto: bf16 where it is native, for methods and networks that are as accurate in it.
 
     The released settings stay in fp32. Under several processes, the first one decides for all.
     """
     if config.precision != "auto":
         return config.precision
-    if config.preset == "paper":
+    if config.preset == "paper" or not find_method(config.method).bf16:
         return "fp32"
     from papi import distributed  # these import torch, which most commands do not need
     from papi.networks import NETWORKS
