@@ -5,9 +5,9 @@
     python -m recipes.precision papi --data digits --limit 1000 --network resnet18         # another network
     python -m recipes.precision --tables-only                                              # train nothing
 
-Stores a JSON row per run in docs/results/precision/rows.jsonl, trains only runs without a row, and writes the table into
-docs/performance.md. The accuracy is that of `recipes/validate.py`: on the next images of the training set, not on test
-images. A method whose accuracy is equal in both precisions sets `bf16`, and `--precision auto` then uses bf16.
+Stores a JSON row per run in docs/results/precision/rows.jsonl, trains only runs without a row, and writes the table
+into docs/performance.md. The accuracy is that of `recipes/validate.py`: on the next images of the training set, not on
+test images. A method whose accuracy is equal in both precisions sets `bf16`: `--precision auto` then uses bf16.
 """
 
 import json

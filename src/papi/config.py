@@ -265,8 +265,8 @@ class RunConfig:
     accuracy."""
     precision: RequestedPrecision = "auto"
     """Numerical precision of the encoder; fp16 needs a GPU. auto uses bf16 if the processor or GPU has instructions for
-    it and method and network are as accurate as in fp32, and fp32 otherwise. The classifier and the method's own state are
-    always float32."""
+    it and the method and network are as accurate as in fp32, and fp32 otherwise. The classifier and the method's own
+    state are always float32."""
     compile: bool = False
     """Compile the encoder with torch.compile before the first step. This takes minutes and pays off in long runs on
     GPUs."""
