@@ -55,11 +55,14 @@ class Network(nn.Module):
 
     def forward(self, images: Tensor) -> Output:
         """Features and logits of a float batch."""
-        features = self.encode(images)
+        features = self._features(images)
         return Output(features, self.classifier(features))
 
     def encode(self, images: Tensor) -> Tensor:
         """The features `(B, D)` alone, in float32 or wider."""
+        return self._features(images)
+
+    def _features(self, images: Tensor) -> Tensor:
         if self.autocast is None:
             features: Tensor = self.encoder(images)
             return features
