@@ -77,7 +77,7 @@ class TestSettings:
     def native(self, processor: Processor) -> None:
         processor("avx512_bf16")
 
-    @pytest.mark.parametrize("network", [None, "small", "resnet18", "wide-resnet"])
+    @pytest.mark.parametrize("network", [None, "small"])
     def test_encoders_of_images(self, network: str | None) -> None:
         assert asked(network=network).precision == "bf16"
 
@@ -89,7 +89,7 @@ class TestSettings:
         assert asked(features=True).precision == "fp32"
         assert asked(features=True, network="timm:resnet18", tune="head").precision == "fp32"
 
-    @pytest.mark.parametrize("network", ["timm:resnet18", "outside_networks:tiny"])
+    @pytest.mark.parametrize("network", ["timm:resnet18", "outside_networks:tiny", "resnet18", "wide-resnet"])
     def test_networks_that_were_not_measured(self, network: str) -> None:
         assert asked(network=network, tune="all" if network.startswith("timm") else None).precision == "fp32"
 

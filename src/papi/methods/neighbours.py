@@ -74,7 +74,6 @@ class NeighbourVotes(OneView):
     paper = "Hüllermeier & Beringer, IDA"
     year = 2005
     memory = "N×K votes"
-    bf16 = True
     config: NeighbourVotesConfig
     confidence: Confidence
 

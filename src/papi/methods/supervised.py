@@ -45,7 +45,6 @@ class Supervised(OneView):
 
     Config = SupervisedConfig
     memory = "nothing (knows the true labels)"
-    bf16 = True
     truth: Tensor
 
     def __init__(self, network: Network, candidates: Tensor, config: SupervisedConfig, truth: Tensor) -> None:

@@ -32,13 +32,13 @@ class NetworkEntry(NamedTuple):
     takes: Kind
     features: int | None  # D; None: the number of columns of a sample
     projection: int  # width of the projector's output
-    bf16: bool = False  # as accurate as in fp32, and faster where bf16 is native: docs/performance.md
+    bf16: bool = False  # measured to be as accurate as in fp32, and faster where bf16 is native: docs/performance.md
 
 
 NETWORKS = {
     "small": NetworkEntry("papi.networks.small:SmallResNet", "images", 64, 64, bf16=True),
-    "resnet18": NetworkEntry("papi.networks.resnet:ResNet18", "images", 512, 128, bf16=True),
-    "wide-resnet": NetworkEntry("papi.networks.wide_resnet:WideResNet", "images", 640, 128, bf16=True),
+    "resnet18": NetworkEntry("papi.networks.resnet:ResNet18", "images", 512, 128),
+    "wide-resnet": NetworkEntry("papi.networks.wide_resnet:WideResNet", "images", 640, 128),
     "mlp": NetworkEntry("papi.networks.mlp:MLP", "features", 256, 64),
     "linear": NetworkEntry("papi.networks.linear:Linear", "features", None, 64),
 }
