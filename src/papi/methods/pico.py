@@ -122,7 +122,6 @@ class PiCO(Listening):
     paper = "Wang et al., ICLR"
     year = 2022
     memory = "N×K confidence, K×d prototypes, 8192×d queue, second network"
-    bf16 = True
     config: PiCOConfig
     confidence: Confidence
     prototypes: Prototypes
