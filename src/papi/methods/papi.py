@@ -271,17 +271,20 @@ class PaPi(Listening):
         part = distributed.locate(len(batch.index))
         share, partner = self.draw_mixture(part, progress)
 
-        def mixed(view: Tensor) -> Tensor:
-            return share * view + (1 - share) * part.gather(view)[partner] if share < 1 else view
+        def mixed(*views: Tensor) -> list[Tensor]:
+            if share == 1:
+                return list(views)
+            whole = part.gather_all(*views)
+            return [share * own + (1 - share) * all_[partner] for own, all_ in zip(views, whole, strict=True)]
 
         clean, features = self.further_passes(first, batch.views, mixed, learning=weight > 0)
         with torch.set_grad_enabled(weight > 0):
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
-        prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum)
-        self.confidence.average(batch.index, guess, confidence_momentum)
+        believed = self.confidence.averaged(batch.index, guess, confidence_momentum)
+        prototype_scores, index = self.update(part, batch.index, believed, candidates, clean, prototype_momentum)
         target = self.confidence[batch.index]  # Eq. 3, before the loss
-        other = self.confidence[part.gather(batch.index)[partner]]
+        other = self.confidence[index[partner]]
         classification = soft_cross_entropy(first.logits, target) + self.balance(first.logits)
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
@@ -298,7 +301,7 @@ class PaPi(Listening):
         return self.config.balance_weight * self.prior.sets.evidence * balance_loss(whole)
 
     def further_passes(
-        self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool
+        self, first: Output, views: Sequence[Tensor], mixed: Callable[..., list[Tensor]], learning: bool
     ) -> tuple[list[Output], list[Tensor]]:
         """The passes after the first view: clean outputs for the prototypes, and the features to align.
 
@@ -308,13 +311,13 @@ class PaPi(Listening):
             return [first], [first.features]
         if self.config.passes == "two":
             with torch.set_grad_enabled(learning):
-                return [first], [self.network.encode(mixed(views[1]))]
+                return [first], [self.network.encode(view) for view in mixed(views[1])]
         with torch.set_grad_enabled(learning and not self.config.mixup):
             second = self.network(views[1])
         if not self.config.mixup:
             return [first, second], [first.features, second.features]
         with torch.set_grad_enabled(learning):
-            return [first, second], [self.network.encode(mixed(view)) for view in views]
+            return [first, second], [self.network.encode(view) for view in mixed(*views)]
 
     def draw_mixture(self, part: distributed.Part, progress: Progress) -> tuple[float, Tensor]:
         """One mixing ratio per batch, and the partner of each own image; without mixup, each is its own partner."""
@@ -325,13 +328,28 @@ class PaPi(Listening):
         return share, torch.from_numpy(generator.permutation(part.total)[part.own]).to(self.candidates.device)
 
     @torch.no_grad()
-    def update_prototypes(self, candidates: Tensor, clean: list[Output], momentum: float) -> Tensor:
-        """Add the clean features, first view before second, with each view's predicted label; return the old scores."""
+    def update(
+        self,
+        part: distributed.Part,
+        index: Tensor,
+        believed: Tensor,
+        candidates: Tensor,
+        clean: list[Output],
+        momentum: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Set the confidence, and add the clean features to the prototypes, first view before second, with each view's
+        predicted label. Returns the old scores, and the positions of the whole batch.
+
+        Processes exchange the rows of both in one message.
+        """
         embeddings = [self.network.project(view.features) for view in clean]
         labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
-        self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)
-        return scores
+        rows = (index, believed, torch.stack(embeddings, 1), torch.stack(labels, 1))
+        index, believed, features, predicted = part.gather_all(*rows)
+        self.prototypes.add(features, predicted, momentum)
+        self.confidence.write(index, believed)
+        return scores, index
 
 
 def _cloud_epoch(progress: Progress) -> int:

@@ -125,9 +125,8 @@ class GivenPrior(nn.Module):
         best = wide(logits).masked_fill(~batch.candidates, -torch.inf).topk(2)
         ahead = torch.where(_speaks(self.shares[batch.index]), best.values[:, 0] - best.values[:, 1], 0.0)
         part = distributed.locate(len(batch.index))
-        index = part.gather(batch.index)
-        self.answer[index] = part.gather(best.indices[:, 0])
-        self.certainty[index] = part.gather(ahead.to(self.certainty.dtype))
+        index, answer, ahead = part.gather_all(batch.index, best.indices[:, 0], ahead)
+        self.answer[index], self.certainty[index] = answer, ahead.to(self.certainty.dtype)
 
     @torch.no_grad()
     def estimate(self) -> None:

@@ -187,10 +187,9 @@ def train_step(
         scaler.update()
     with distributed.step_on(part):
         method.after_step(batch, progress)
-    distributed.average_statistics(method, part.share)
+    losses = part.mean({"loss": output.loss, **output.logs}, distributed.own_statistics(method))
     if method.averaged is not None:
         method.averaged.follow(method.network, progress)
-    losses = part.mean({"loss": output.loss, **output.logs})
     return replace(output, loss=losses.pop("loss"), logs=losses)
 
 
