@@ -22,7 +22,7 @@ from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import (
     balance_loss,
     candidate_argmax,
-    candidate_softmax,
+    candidate_prediction,
     mixed_kl_divergence,
     soft_cross_entropy,
     wide,
@@ -261,7 +261,7 @@ class PaPi(Listening):
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
         first = self.network(batch.views[0])
         candidates = self.admit(batch, first.logits, progress)
-        guess = candidate_softmax(first.logits.detach(), candidates)
+        guess, label = candidate_prediction(first.logits.detach(), candidates)
         if not self.config.alignment:
             if not self.config.asks_clouds or progress.epoch < _cloud_epoch(progress):
                 self.confidence.average(batch.index, guess, confidence_momentum)
@@ -281,10 +281,10 @@ class PaPi(Listening):
         with torch.set_grad_enabled(weight > 0):
             scores = [self.prototypes.scores(self.network.project(f)) / self.config.temperature for f in features]
 
-        believed = self.confidence.averaged(batch.index, guess, confidence_momentum)
-        prototype_scores, index = self.update(part, batch.index, believed, candidates, clean, prototype_momentum)
-        target = self.confidence[batch.index]  # Eq. 3, before the loss
-        other = self.confidence[index[partner]]
+        target = self.confidence.averaged(batch.index, guess, confidence_momentum)  # Eq. 3, before the loss
+        labels = [label, *(candidate_argmax(view.logits, candidates) for view in clean[1:])]
+        prototype_scores, targets = self.update(part, batch.index, target, clean, labels, prototype_momentum)
+        other = targets[partner]
         classification = soft_cross_entropy(first.logits, target) + self.balance(first.logits)
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
@@ -332,24 +332,23 @@ class PaPi(Listening):
         self,
         part: distributed.Part,
         index: Tensor,
-        believed: Tensor,
-        candidates: Tensor,
+        target: Tensor,
         clean: list[Output],
+        labels: list[Tensor],
         momentum: float,
     ) -> tuple[Tensor, Tensor]:
-        """Set the confidence, and add the clean features to the prototypes, first view before second, with each view's
-        predicted label. Returns the old scores, and the positions of the whole batch.
+        """Set the confidence to `target` `(B, K)`, and add the clean features to the prototypes, first view before second,
+        with the predicted labels of each view. Returns the old scores, and the targets of the whole batch.
 
         Processes exchange the rows of both in one message.
         """
         embeddings = [self.network.project(view.features) for view in clean]
-        labels = [candidate_argmax(view.logits, candidates) for view in clean]
         scores = self.prototypes.scores(embeddings[0])
-        rows = (index, believed, torch.stack(embeddings, 1), torch.stack(labels, 1))
-        index, believed, features, predicted = part.gather_all(*rows)
+        rows = (index, target, torch.stack(embeddings, 1), torch.stack(labels, 1))
+        index, targets, features, predicted = part.gather_all(*rows)
         self.prototypes.add(features, predicted, momentum)
-        self.confidence.write(index, believed)
-        return scores, index
+        self.confidence.write(index, targets)
+        return scores, targets
 
 
 def _cloud_epoch(progress: Progress) -> int:
