@@ -337,8 +337,8 @@ class PaPi(Listening):
         labels: list[Tensor],
         momentum: float,
     ) -> tuple[Tensor, Tensor]:
-        """Set the confidence to `target` `(B, K)`, and add the clean features of each view to the prototypes, first view
-        before second, with its predicted labels. Returns the old scores, and the targets of the whole batch.
+        """Set the confidence to `target` `(B, K)`, and add the features of clean views, with their predicted labels, to
+        the prototypes, first view before second. Returns the old scores, and the targets of the whole batch.
 
         Processes exchange the rows of both in one message.
         """

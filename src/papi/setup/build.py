@@ -8,7 +8,7 @@ from torch import nn
 
 from papi.config import Settings
 from papi.data.dataset import Dataset
-from papi.data.loader import Loader, on_device
+from papi.data.loader import Loader, is_mapped, on_device
 from papi.data.packed_rows import parts_of
 from papi.data.views.base import Normalise
 from papi.data.views.choose import views_of
@@ -89,9 +89,10 @@ def build_method(
 def build_loader(
     method: Method, dataset: Dataset, settings: Settings, normalise: Normalise, device: torch.device
 ) -> Loader:
-    """Build the loader of the training samples, which are stored on the device as one tensor."""
+    """Build the loader of the training samples, which are one tensor on the device or mapped from a file."""
+    samples = on_device(dataset.samples, device)
     return Loader(
-        on_device(dataset.samples, device),
+        samples,
         method.candidates,
         views_of(dataset),
         normalise,
@@ -99,6 +100,7 @@ def build_loader(
         batch_size=settings.batch_size,
         seed=settings.seed,
         drop_last=settings.drop_last,
+        ahead=is_mapped(dataset.samples) and samples.device.type == "cpu",
     )
 
 

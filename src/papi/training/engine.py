@@ -114,7 +114,7 @@ def fit(
             new_phase = method.start_epoch(Progress(epoch, epochs, 0, len(loader), loader.seed), loader.plain)
             if new_phase:
                 optimizer.state.clear()
-        first_bad = torch.tensor(-1, device=loader.samples.device)
+        first_bad = torch.tensor(-1, device=loader.device)
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
