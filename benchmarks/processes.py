@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 import torch
 
@@ -24,18 +25,25 @@ PROCESSES = 2
 EFFICIENT = 0.9  # of the speed of one process with as many threads
 
 
-class Together:
-    """As many processes as threads; each trains on its part of every batch."""
+class Seconds(NamedTuple):
+    """How long a step takes."""
 
-    def __init__(self, task: Task, steps: int) -> None:
+    wall: float
+    cpu: float
+
+
+class Together:
+    """Several processes of one thread each; each trains on its part of every batch. A turn runs some steps."""
+
+    def __init__(self, task: Task, steps: int, count: int = PROCESSES) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         context = multiprocessing.get_context("spawn")
         self.ends, self.processes = [], []
-        for rank in range(PROCESSES):
+        for rank in range(count):
             mine, other = context.Pipe()
-            process = context.Process(target=_train, args=(other, task, steps, rank, port), daemon=True)
+            process = context.Process(target=_train, args=(other, task, steps, rank, count, port), daemon=True)
             process.start()
             other.close()
             self.ends.append(mine)
@@ -50,15 +58,16 @@ class Together:
         for process in self.processes:
             process.join()
 
-    def step(self) -> float:
-        """Seconds per step, of the process that takes longest."""
+    def turn(self) -> Seconds:
+        """Seconds per step: of the process that takes longest, and CPU seconds of all."""
         for end in self.ends:
             end.send(True)
-        return max(float(end.recv()) for end in self.ends)
+        found = [end.recv() for end in self.ends]
+        return Seconds(max(each.wall for each in found), sum(each.cpu for each in found))
 
 
-def _train(connection: Connection, task: Task, steps: int, rank: int, port: int) -> None:
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": PROCESSES, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+def _train(connection: Connection, task: Task, steps: int, rank: int, count: int, port: int) -> None:
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ |= {name: str(value) for name, value in names.items()}
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -66,21 +75,20 @@ def _train(connection: Connection, task: Task, steps: int, rank: int, port: int)
         training = Training(task)
         distributed.equalise(training.method)
         while connection.recv():
-            start = time.perf_counter()
+            wall, cpu = time.perf_counter(), time.process_time()
             for _ in range(steps):
                 training.step()
-            connection.send((time.perf_counter() - start) / steps)
+            connection.send(Seconds((time.perf_counter() - wall) / steps, (time.process_time() - cpu) / steps))
 
 
 def efficiency(task: Task, times: int, steps: int) -> Line:
     """The speed of two processes as a share of that of one with two threads: the fastest turn of each."""
     alone, together = [], []
     with Apart(Training, task, ours=True) as one, Together(task, steps) as both:
-        both.step(), [one.call("step") for _ in range(steps)]  # the first steps allocate memory
-        for _ in range(times):
-            together.append(both.step())
+        for _ in range(1 + times):
+            together.append(both.turn().wall)
             alone.append(sum(one.call("step")[0] for _ in range(steps)) / steps)
-    reference, ours = min(alone), min(together)
+    reference, ours = min(alone[1:]), min(together[1:])  # the first turn allocates memory
     item = f"{task.network} step, B={task.batch}, {PROCESSES} processes vs. {PROCESSES} threads"
     return Line(item, reference, ours, reference / ours, EFFICIENT)
 
