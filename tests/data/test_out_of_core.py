@@ -24,7 +24,10 @@ torch.set_num_threads(1)
 from papi.config import RunConfig
 from papi.data.dataset import Dataset
 from papi.files.npz import map_npy
+from papi.setup import build
 from papi.train import Stepped, fit, settings_for
+
+build.IN_CACHE = 0.0
 
 class Pooled(nn.Module):
     def __init__(self, shape):

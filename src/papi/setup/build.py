@@ -13,6 +13,7 @@ from papi.data.packed_rows import parts_of
 from papi.data.views.base import Normalise
 from papi.data.views.choose import views_of
 from papi.errors import UserError
+from papi.files.reading import memory_bytes
 from papi.methods import find_method
 from papi.methods.base import Method
 from papi.methods.packed import packed, worth_packing
@@ -25,6 +26,7 @@ from papi.runs.parent import Parent
 from papi.setup.encoder import card_of_encoder
 from papi.training.devices import half_precision
 
+IN_CACHE = 0.5  # share of the memory: the system keeps smaller files in it, and reading ahead does not help
 FEW_FOR_STATISTICS = 128  # images per step; with fewer, the pretrained batch-norm statistics are better
 
 
@@ -91,6 +93,7 @@ def build_loader(
 ) -> Loader:
     """Build the loader of the training samples, which are one tensor on the device or mapped from a file."""
     samples = on_device(dataset.samples, device)
+    from_disk = is_mapped(dataset.samples) and samples.nbytes > IN_CACHE * memory_bytes()
     return Loader(
         samples,
         method.candidates,
@@ -100,7 +103,7 @@ def build_loader(
         batch_size=settings.batch_size,
         seed=settings.seed,
         drop_last=settings.drop_last,
-        ahead=is_mapped(dataset.samples) and samples.device.type == "cpu",
+        ahead=samples.device.type != device.type or (device.type == "cpu" and from_disk),
     )
 
 
