@@ -9,8 +9,8 @@ import pytest
 
 from command import NEEDS_PROC
 
-COUNT, SHAPE = 4800, (3, 256, 256)  # 944 MB
-LIMIT = 850  # MB; torch alone takes 300
+COUNT, SHAPE = 6000, (3, 256, 256)  # 1.2 GB
+LIMIT = 1100  # MB; torch alone takes 300
 
 # The array is too large for a writable mapping under this limit, which counts what a process can write to.
 TRAINING = """

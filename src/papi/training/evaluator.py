@@ -24,9 +24,8 @@ from papi.training.metrics import accuracy, calibration_error, class_similarity,
 from papi.training.selection import HeldOut
 
 EMBEDDING_SAMPLE = 2000  # test samples whose embedding is saved for plots
-AT_ONCE = 2**22  # samples times classes that are processed at once
-ENTRIES = 2**24  # samples times classes up to which all training samples are used for calibration
-ASKED = 20_000  # training samples used for it if there are more
+ENTRIES = 2**24  # samples times classes that are processed at once; smaller blocks fragment the heap of glibc
+ASKED = 20_000  # training samples used for calibration if there are more than ENTRIES
 TRAINING_SAMPLE = 1000  # training samples whose embedding is saved if there are no test samples
 
 
@@ -203,7 +202,7 @@ class Evaluator:
     def _parts(self, samples: Tensor, classes: int) -> Iterator[slice]:
         """Slices of whole batches, so that the network gets the same batches as in one pass over all samples."""
         batch = rows_at_once(values_of(samples, self.normalise))
-        at_once = max(1, AT_ONCE // classes // batch) * batch
+        at_once = max(1, ENTRIES // classes // batch) * batch
         return (slice(start, start + at_once) for start in range(0, len(samples), at_once))
 
 
