@@ -11,7 +11,18 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from benchmarks import candidates, checkpoints, embeddings, evaluation, image_cache, prototypes, state, step, views
+from benchmarks import (
+    candidates,
+    checkpoints,
+    embeddings,
+    evaluation,
+    image_cache,
+    processes,
+    prototypes,
+    state,
+    step,
+    views,
+)
 from benchmarks.machine import free_share
 from benchmarks.measure import TOLERANCE, Line, better
 from benchmarks.table import cells, fill_page, print_table, read_lines, to_json, to_markdown
@@ -24,6 +35,7 @@ ITEMS = {
     "state": state,
     "evaluation": evaluation,
     "step": step,
+    "processes": processes,
     "cache": image_cache,
     "embeddings": embeddings,
     "checkpoints": checkpoints,

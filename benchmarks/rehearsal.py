@@ -11,10 +11,11 @@ and the peak of the memory that is not mapped from a file.
 import argparse
 import ctypes
 import mmap
+import multiprocessing
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -98,6 +99,25 @@ def stage(name: str, memory: Memory) -> Iterator[None]:
     print(f"| {name} | {time.process_time() - start:,.1f} s | {memory.peak:.2f} GB |", flush=True)
 
 
+def apart(name: str, work: Callable[[Path], object], path: Path) -> None:
+    """A stage in a process of its own, like another command, which finds everything in files."""
+    process = multiprocessing.get_context("spawn").Process(target=_alone, args=(name, work, path))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, f"{name} has failed"
+
+
+def _alone(name: str, work: Callable[[Path], object], path: Path) -> None:
+    torch.set_num_threads(1)
+    with stage(name, Memory()):
+        work(path)
+
+
+def resolved(path: Path) -> None:
+    kept, arrays = RunFolder(path).read_kept()
+    resolve(kept.candidates, arrays.confidence, arrays.second_opinion)
+
+
 def timed_steps(run: Run, steps: int) -> tuple[float, float]:
     """Seconds of the processor for a step, and for its encoder passes alone."""
     settings, method = run.settings, run.method
@@ -157,13 +177,9 @@ def main() -> None:
             folder.write_rows([row])
             folder.write_arrays(trained.arrays)
             folder.write_summary(summary)
-        del run, trained, sets, dataset, images, state  # other commands find them in files alone
-        with stage("resolved labels", memory):
-            kept, arrays = folder.read_kept()
-            resolve(kept.candidates, arrays.confidence, arrays.second_opinion)
-            del kept, arrays
-        with stage("report", memory):
-            report(folder.path)
+        del run, trained, sets, dataset, images, state
+        for name, work in (("resolved labels", resolved), ("report", report)):
+            apart(name, work, folder.path)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,19 @@ ORDER = [
     "errors", "types", "randomness", "config", "files", "distributed", "networks", "methods", "data", "runs",
     "training", "inference", "setup", "train", "export", "estimator", "experiments", "report", "cli",
 ]  # fmt: skip
-INSIDE_DATA = ["packed_rows", "dataset", "candidates", "views", "images", "own", "known", "digest", "load", "loader"]
+INSIDE_DATA = [
+    "ahead",
+    "packed_rows",
+    "dataset",
+    "candidates",
+    "views",
+    "images",
+    "own",
+    "known",
+    "digest",
+    "load",
+    "loader",
+]
 NO_TORCH = [
     "errors", "files.durable", "files.npz", "files.lock", "files.places", "files.reading", "files.outside",
     "config", "runs.folder", "runs.labels",

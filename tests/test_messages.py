@@ -78,20 +78,30 @@ def messages_of_a_step(method: Method, loader: Loader, other: OneOfTwo) -> Count
 
 @pytest.mark.parametrize("passes", ["two", "paper", "one"])
 def test_messages_of_papi(passes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows: mixed views, positions of partners, prototypes and confidence. Sums: batch-norm statistics, losses, what is
-    counted, and whether to stop."""
+    """Rows: views to mix, then confidence and prototypes. Sums: batch-norm statistics with losses, whether to stop."""
     other = OneOfTwo(monkeypatch)
-    mixed = {"two": 1, "paper": 2, "one": 0}[passes]
     found = messages_of_a_step(*make_run("papi", passes=passes), other)
-    assert found == {"rows": mixed + 3, "gradients": 1, "sums": 4}
+    assert found == {"rows": 1 if passes == "one" else 2, "gradients": 1, "sums": 2}
+
+
+MESSAGES = {
+    "papi": 5, "dpll": 4, "pico": 9, "valen": 8, "proden": 4, "lws": 4, "rc": 4, "cc": 3, "dirk": 7, "em": 5,
+    "neighbours": 3, "supervised": 3,
+}  # fmt: skip
+IN_FULL: dict[str, dict[str, Any]] = {
+    "pico": {"warmup_epochs": 0.0},
+    "valen": {"warmup_epochs": 0},
+    "dirk": {"refinement_weight": 1.0, "warmup_epochs": 0.0, "queue": 32},
+}
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_nobody_asks_for_sizes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = OneOfTwo(monkeypatch)
-    found = messages_of_a_step(*make_run(name), other)
-    assert found["sizes"] == 0
+def test_messages_of_methods(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the warm-up, with every part of the loss."""
+    found = messages_of_a_step(*make_run(name, **IN_FULL.get(name, {})), OneOfTwo(monkeypatch))
+    assert found["sizes"] == 0  # everyone knows them
     assert found["gradients"] == 1
+    assert found.total() == MESSAGES[name]
 
 
 def test_rows_that_are_not_those_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

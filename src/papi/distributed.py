@@ -151,7 +151,7 @@ def any_of(*flags: bool) -> tuple[bool, ...]:
 
 def total(values: dict[str, Tensor]) -> dict[str, Tensor]:
     """Each number `()` summed over the processes, in float64."""
-    if world_size() == 1:
+    if world_size() == 1 or not values:
         return values
     device = next(iter(values.values())).device  # constants may be on the CPU
     sums = torch.stack([value.to(device, torch.float64) for value in values.values()])
@@ -201,12 +201,23 @@ class Part:
             for whole, each in zip(received, rows, strict=True)
         )
 
-    def mean(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Means `()` over the rows of each process → means over the whole batch."""
+    @torch.no_grad()
+    def mean(self, values: dict[str, Tensor], statistics: Sequence[Tensor] = ()) -> dict[str, Tensor]:
+        """Means `()` over the rows of each process → means over the whole batch.
+
+        `statistics` `(d,)` of the rows of each process are averaged in place, in the same message.
+        """
         if len(self.sizes) == 1:
             return values
         # The mean of a process without rows would be 0/0.
-        return total({k: v.detach() * self.share if self.share else torch.zeros_like(v) for k, v in values.items()})
+        known = [*(each if self.share else torch.zeros_like(each) for each in values.values()), *statistics]
+        device = next(iter(values.values())).device  # constants may be on the CPU
+        sums = torch.cat([self.share * each.to(device, torch.float64).flatten() for each in known])
+        distributed.all_reduce(sums)
+        averaged = torch.split(sums[len(values) :], [len(each) for each in statistics])
+        for old, new in zip(statistics, averaged, strict=True):
+            old.copy_(new)
+        return dict(zip(values, sums, strict=False))
 
 
 def split(count: int) -> Part:
@@ -337,16 +348,9 @@ def _send(bucket: list[nn.Parameter]) -> tuple[Tensor, Any]:
     return flat, distributed.all_reduce(flat, group=_gradient_groups[-1], async_op=True)
 
 
-@torch.no_grad()
-def average_statistics(module: nn.Module, share: float) -> None:
-    """Average batch-norm statistics over processes: on CPUs, each process only sees its own rows."""
+def own_statistics(module: nn.Module) -> list[Tensor]:
+    """The batch-norm statistics that differ between processes: on CPUs, each process only sees its own rows."""
     if world_size() == 1:
-        return
+        return []
     local = [m for m in module.modules() if isinstance(m, _BatchNorm) and not isinstance(m, nn.SyncBatchNorm)]
-    running = [each for m in local for each in (m.running_mean, m.running_var) if each is not None]
-    if not running:
-        return
-    mean = share * torch.cat(running)
-    distributed.all_reduce(mean)
-    for each, new in zip(running, torch.split(mean, [len(each) for each in running]), strict=True):
-        each.copy_(new)
+    return [each for m in local for each in (m.running_mean, m.running_var) if each is not None]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import evaluation, prototypes, state, step, table
+from benchmarks import evaluation, processes, prototypes, state, step, table
 from benchmarks.machine import convolutions_alone, free_share
 from benchmarks.measure import Apart, Line, better, beyond, fastest_apart, in_turns, speedup
 from benchmarks.training import PlainTraining, Task, Training
@@ -136,6 +136,12 @@ def test_work_in_other_processes() -> None:
         assert first.call("step")[1] == second.call("step")[1]  # memory settings change no bit
         assert all(seconds > 0 for seconds in fastest_apart([first, second], "step", times=1, calls=2))
     assert not first.process.is_alive()
+
+
+def test_two_processes_against_two_threads() -> None:
+    line = processes.efficiency(TINY, times=1, steps=1)
+    assert line.ratio > 0
+    assert line.target == 0.9
 
 
 def test_shares_of_a_step() -> None:

@@ -1,5 +1,9 @@
 """Batches: every sample once an epoch, each with its own views and candidates, the same wherever a run resumes."""
 
+import threading
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +13,9 @@ from PIL import Image
 
 from papi.data.dataset import Dataset
 from papi.data.images.photos import Photos
-from papi.data.loader import Loader, batch_bounds
+from papi.data.loader import Loader, batch_bounds, is_mapped
 from papi.data.views.choose import normaliser_of, views_of
+from papi.files.npz import map_npy
 from papi.networks.preparation import Preparation
 from papi.randomness import draws
 
@@ -133,3 +138,50 @@ def test_a_plain_pass_comes_in_parts() -> None:
     batches = list(make_loader(many).plain())
     assert len(batches) > 1
     assert torch.equal(torch.cat([batch.index for batch in batches]), torch.arange(count))
+
+
+def threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("papi-ahead")]
+
+
+class TestAhead:
+    """Samples mapped from a file are read by a thread, which changes nothing and is gone afterwards."""
+
+    @pytest.fixture
+    def mapped(self, toy_dataset: Dataset, tmp_path: Path) -> Dataset:
+        np.save(tmp_path / "images.npy", toy_dataset.samples)
+        return replace(toy_dataset, samples=map_npy(tmp_path / "images.npy"))
+
+    def ahead(self, data: Dataset) -> Loader:
+        loader = make_loader(data)
+        loader.ahead = True
+        return loader
+
+    def test_batches_are_equal(self, mapped: Dataset, toy_dataset: Dataset) -> None:
+        assert is_mapped(mapped.samples[3:])
+        assert not is_mapped(toy_dataset.samples)
+        for first in (0, 2):
+            both = zip(make_loader(toy_dataset).epoch(1, first), self.ahead(mapped).epoch(1, first), strict=True)
+            for plain, ours in both:
+                assert torch.equal(plain.index, ours.index)
+                assert torch.equal(plain.candidates, ours.candidates)
+                assert all(map(torch.equal, plain.views, ours.views))
+        assert not threads()
+
+    def test_the_thread_ends_with_the_epoch(self, mapped: Dataset) -> None:
+        batches = self.ahead(mapped).epoch(0)
+        next(batches)
+        assert threads()
+        batches.close()
+        assert not threads()
+
+    def test_an_error_reaches_the_caller(self, mapped: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+        loader = self.ahead(mapped)
+
+        def torn(index: torch.Tensor) -> torch.Tensor:
+            raise OSError("the disk is gone")
+
+        monkeypatch.setattr(loader, "_read", torn)
+        with pytest.raises(OSError, match="the disk is gone"):
+            next(loader.epoch(0))
+        assert not threads()

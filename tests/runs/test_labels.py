@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from papi.data import packed_rows
 from papi.data.packed_rows import PackedRows
-from papi.runs.labels import candidate_shares, resolve, set_prior
+from papi.runs.labels import candidate_shares, find_together, resolve
 
 CANDIDATES = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
 CONFIDENCE = np.array([[0.2, 0.8, 0.0], [0.4, 0.3, 0.3], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
@@ -82,7 +82,7 @@ def test_a_set_that_is_usual_for_another_class_is_looked_at_first() -> None:
 
 
 def test_the_set_prior_by_hand() -> None:
-    prior = set_prior(np.array([[1, 0], [1, 1]], bool), np.array([[1.0, 0], [0.5, 0.5]]))
+    prior = find_together(np.array([[1, 0], [1, 1]], bool), np.array([[1.0, 0], [0.5, 0.5]])).prior
     np.testing.assert_allclose(prior, [[2.5 / 3.5, 1.5 / 3.5], [1.5 / 2.5, 1.5 / 2.5]])
 
 

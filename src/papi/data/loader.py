@@ -1,13 +1,20 @@
-"""Batches from samples in one tensor: no worker processes, and views are made on the training device."""
+"""Batches from samples in one tensor: no worker processes, and views are made on the training device.
 
+Samples that do not fit into memory stay in their file, and a background thread reads the rows of the next batches.
+"""
+
+import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from papi import distributed
+from papi.data.ahead import made_ahead
 from papi.data.views.base import Normalise, Views
 from papi.methods.packed import Candidates
 from papi.randomness import draws, draws_of_rows
@@ -20,7 +27,8 @@ MOST_ROWS, FEWEST_ROWS = 1000, 16
 class Loader:
     """Shuffles in every epoch. A batch depends only on its place in the run, so a run can resume at any step.
 
-    Each process gets its own rows of every batch.
+    Each process gets its own rows of every batch. Batches are on the device of the candidates. With `ahead`, the next
+    samples are read in the background; this makes sense if they are in a file or on another device.
     """
 
     def __init__(
@@ -34,8 +42,10 @@ class Loader:
         batch_size: int,
         seed: int,
         drop_last: bool = False,
+        ahead: bool = False,
     ) -> None:
         self.samples, self.candidates = samples, candidates
+        self.device, self.ahead = candidates.device, ahead
         self.views, self.normalise, self.view_names = views, normalise, view_names
         self.seed = seed
         self.bounds = batch_bounds(len(samples), batch_size, drop_last)
@@ -47,31 +57,62 @@ class Loader:
     def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from step `first_step` on."""
         order = torch.from_numpy(draws(self.seed, "shuffle", epoch).permutation(len(self.samples)))
-        for step in range(first_step, len(self.bounds)):
-            start, end = self.bounds[step]
-            yield self._batch(order[start:end].to(self.samples.device), epoch, step)
+        parts = [_part(order[start:end]) for start, end in self.bounds[first_step:]]
+        rows = (part.whole[part.made] for part in parts)
+        with closing(made_ahead(self._read, rows) if self.ahead else (self._read(each) for each in rows)) as read:
+            for step, (part, samples) in enumerate(zip(parts, read, strict=True), first_step):
+                yield self._batch(part, samples, epoch, step)
 
     def plain(self) -> Iterator[Batch]:
         """Every training sample once, without augmentation and in order; each process gets one contiguous part."""
         own = torch.arange(len(self.samples), device=self.samples.device)[distributed.split(len(self.samples)).own]
         for index in torch.split(own, rows_at_once(values_of(self.samples, self.normalise))):
-            yield Batch(index, (self.normalise(self.samples[index]),), self.candidates[index])
+            samples, index = self._read(index), index.to(self.device)
+            yield Batch(index, (self.normalise(samples),), self.candidates[index])
 
-    def _batch(self, index: Tensor, epoch: int, step: int) -> Batch:
-        own, count = distributed.split(len(index)).own, len(index)
-        # Some operations on images fail on an empty batch: a process without rows makes one row and drops it.
-        made = own if own.stop > own.start else slice(0, 1)
-        samples, index = self.samples[index[made]], index[own]
+    def _read(self, index: Tensor) -> Tensor:
+        """These samples, on the device. A copy from pinned memory does not wait for the GPU."""
+        rows = self.samples[index.to(self.samples.device)]
+        return rows if rows.device == self.device else rows.pin_memory().to(self.device, non_blocking=True)
+
+    def _batch(self, part: "_Part", samples: Tensor, epoch: int, step: int) -> Batch:
+        index, count = part.whole[part.own].to(self.device), len(part.whole)
         views = []
         for position, name in enumerate(self.view_names):
-            random = draws_of_rows(draws(self.seed, f"view {position}", epoch, step), made, count)
+            random = draws_of_rows(draws(self.seed, f"view {position}", epoch, step), part.made, count)
             views.append(self.normalise(self.views(name, samples, random))[: len(index)])
         return Batch(index, tuple(views), self.candidates[index], count)
 
 
+class _Part(NamedTuple):
+    """The rows of a batch that this process holds."""
+
+    whole: Tensor  # positions of the whole batch
+    own: slice
+    made: slice  # some operations on images fail on an empty batch: a process without rows makes one and drops it
+
+
+def _part(index: Tensor) -> _Part:
+    own = distributed.split(len(index)).own
+    return _Part(index, own, own if own.stop > own.start else slice(0, 1))
+
+
 def on_device(samples: np.ndarray, device: torch.device) -> Tensor:
-    """Samples as one tensor. Without a GPU, samples that are mapped from a file stay there."""
-    return torch.from_numpy(samples if samples.ndim == 3 else np.ascontiguousarray(samples)).to(device)
+    """Samples as one tensor. Those mapped from a file stay there without a GPU, or if they do not fit on it."""
+    with warnings.catch_warnings():  # nobody writes to samples
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        tensor = torch.from_numpy(samples if samples.ndim == 3 else np.ascontiguousarray(samples))
+    if device.type == "cuda" and is_mapped(samples) and samples.nbytes > torch.cuda.mem_get_info(device)[0] // 2:
+        return tensor
+    return tensor.to(device)
+
+
+def is_mapped(samples: np.ndarray) -> bool:
+    """Whether samples are mapped from a file, as a whole or in part."""
+    array: object = samples
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)
 
 
 def rows_at_once(values: int, most: int = MOST_ROWS) -> int:

@@ -61,9 +61,10 @@ class PackedRows:
 
     def taking(self, rows: np.ndarray) -> "PackedRows":
         """These rows, in this order."""
-        sizes = self.sizes[rows]
+        first = self.starts[:-1][rows]
+        sizes = self.starts[1:][rows] - first  # not `self.sizes`, which takes a million differences for a single row
         starts = _starts(sizes)
-        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], sizes)
+        places = np.arange(starts[-1]) + np.repeat(first - starts[:-1], sizes)
         return PackedRows(self.values[places], self.columns[places], starts, self.classes)
 
     def followed_by(self, other: "PackedRows") -> "PackedRows":

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -40,11 +40,21 @@ def read_npy(path: Path, inside: Path | None = None) -> np.ndarray:
 def map_npy(path: Path) -> np.memmap:
     """Memory-map the array of an .npy file of any size, with the same errors.
 
-    It is copied on write, because torch needs writable memory; the file is never changed.
+    It is copied on write, and the file is never changed. The system refuses that for an array larger than its memory,
+    which is then read-only.
     """
     file = plain_file(path, most=2**63)
+    try:
+        return _map(file, "c")
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        return _map(file, "r")
+
+
+def _map(file: Path, mode: Literal["c", "r"]) -> np.memmap:
     with _damage():
-        found: np.memmap = npy.open_memmap(file, mode="c")
+        found: np.memmap = npy.open_memmap(file, mode=mode)
     return found
 
 

@@ -160,9 +160,10 @@ class DIRK(Method):
             loss = info_nce(query, key, self.queue.features, self.config.temperature)
         else:
             part = distributed.locate(len(winners))  # rows of other processes are compared, too
-            queries = Compared(part.gather(query), part.gather(winners), part.gather(target))
+            keys, *beliefs = part.gather_all(key, winners, target)
+            queries = Compared(part.gather(query), *beliefs)
             others = Compared(
-                torch.cat([part.gather(key), self.queue.features]),
+                torch.cat([keys, self.queue.features]),
                 torch.cat([queries.labels, self.queue.labels]),
                 torch.cat([queries.beliefs, self.queue.beliefs]),
             )

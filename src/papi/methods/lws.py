@@ -100,5 +100,5 @@ class LWS(OneView):
         believed = candidate_softmax(logits, self.admit(batch, logits, progress))
         # A full set has no labels outside: its second softmax is undefined and not used.
         weights = torch.where(inside, believed, candidate_softmax(logits, ~inside))
-        part = distributed.locate(len(batch.index))
-        self.weights[part.gather(batch.index)] = part.gather(weights.to(self.weights.dtype))
+        index, weights = distributed.locate(len(batch.index)).gather_all(batch.index, weights)
+        self.weights[index] = weights.to(self.weights.dtype)

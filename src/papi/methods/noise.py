@@ -84,9 +84,9 @@ class NoiseTolerance(nn.Module):
         The logits `(B, K)` are recorded for the estimate before the next epoch.
         """
         if self.auto:
-            part = distributed.locate(len(batch.index))
             certainty = signed_certainty(logits, batch.candidates).to(self.certainty.dtype)
-            self.certainty[part.gather(batch.index)] = part.gather(certainty)
+            index, certainty = distributed.locate(len(batch.index)).gather_all(batch.index, certainty)
+            self.certainty[index] = certainty
         if not _answered(progress) or not (self.auto or self.fixed):
             return batch.candidates
         return torch.where(batch.candidates, 1.0, self.weight if self.auto else self.fixed)

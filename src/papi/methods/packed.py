@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from papi import distributed
 from papi.methods.state import Confidence, DenseConfidence
 
 PACKED_ABOVE = 2**24  # entries N×K: 84 MB for a mask of bytes and a float32 matrix
@@ -95,10 +94,7 @@ class PackedConfidence(Confidence):
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         return self.sets.unfold(index, self.entries)
 
-    @torch.no_grad()
-    def replace(self, index: Tensor, guess: Tensor) -> None:
-        part = distributed.locate(len(index))
-        index, guess = part.gather_all(index, guess)
+    def write(self, index: Tensor, guess: Tensor) -> None:
         self._write(self.sets.places(index), guess)
 
     def start_from(self, value: Tensor, rows: slice = slice(None)) -> None:

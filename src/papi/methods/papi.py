@@ -22,7 +22,7 @@ from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import (
     balance_loss,
     candidate_argmax,
-    candidate_softmax,
+    candidate_prediction,
     mixed_kl_divergence,
     soft_cross_entropy,
     wide,
@@ -262,7 +262,7 @@ class PaPi(Listening):
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
         first = self.network(batch.views[0])
         candidates = self.admit(batch, first.logits, progress)
-        guess = candidate_softmax(first.logits.detach(), candidates)
+        guess, label = candidate_prediction(first.logits.detach(), candidates)
         if not self.config.alignment:
             if not self.config.asks_clouds or progress.epoch < _cloud_epoch(progress):
                 self.confidence.average(batch.index, guess, confidence_momentum)
@@ -272,19 +272,24 @@ class PaPi(Listening):
         part = distributed.locate(len(batch.index))
         share, partner = self.draw_mixture(part, progress)
 
-        def mixed(view: Tensor) -> Tensor:
-            return share * view + (1 - share) * part.gather(view)[partner] if share < 1 else view
+        def mixed(*views: Tensor) -> list[Tensor]:
+            if share == 1:
+                return list(views)
+            whole = part.gather_all(*views)
+            return [share * own + (1 - share) * all_[partner] for own, all_ in zip(views, whole, strict=True)]
 
         clean, features = self.further_passes(first, batch.views, mixed, learning=weight > 0)
         with torch.set_grad_enabled(weight > 0):
             projected = [self.network.project(each) for each in features]
             scores = [self.prototypes.scores(each) / self.config.temperature for each in projected]
 
-        known = projected if features[0] is first.features else None  # unmixed views are projected once
-        prototype_scores = self.update_prototypes(candidates, clean, prototype_momentum, known)
-        self.confidence.average(batch.index, guess, confidence_momentum)
-        target = self.confidence[batch.index]  # Eq. 3, before the loss
-        other = self.confidence[part.gather(batch.index)[partner]]
+        if features[0] is not first.features:  # unmixed views are projected already
+            with torch.no_grad():
+                projected = [self.network.project(view.features) for view in clean]
+        target = self.confidence.averaged(batch.index, guess, confidence_momentum)  # Eq. 3, before the loss
+        labels = [label, *(candidate_argmax(view.logits, candidates) for view in clean[1:])]
+        prototype_scores, targets = self.update(part, batch.index, target, projected, labels, prototype_momentum)
+        other = targets[partner]
         classification = soft_cross_entropy(first.logits, target) + self.balance(first.logits)
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
@@ -301,7 +306,7 @@ class PaPi(Listening):
         return self.config.balance_weight * self.prior.sets.evidence * balance_loss(whole)
 
     def further_passes(
-        self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool
+        self, first: Output, views: Sequence[Tensor], mixed: Callable[..., list[Tensor]], learning: bool
     ) -> tuple[list[Output], list[Tensor]]:
         """The passes after the first view: clean outputs for the prototypes, and the features to align.
 
@@ -311,13 +316,13 @@ class PaPi(Listening):
             return [first], [first.features]
         if self.config.passes == "two":
             with torch.set_grad_enabled(learning):
-                return [first], [self.network.encode(mixed(views[1]))]
+                return [first], [self.network.encode(view) for view in mixed(views[1])]
         with torch.set_grad_enabled(learning and not self.config.mixup):
             second = self.network(views[1])
         if not self.config.mixup:
             return [first, second], [first.features, second.features]
         with torch.set_grad_enabled(learning):
-            return [first, second], [self.network.encode(mixed(view)) for view in views]
+            return [first, second], [self.network.encode(view) for view in mixed(*views)]
 
     def draw_mixture(self, part: distributed.Part, progress: Progress) -> tuple[float, Tensor]:
         """One mixing ratio per batch, and the partner of each own image; without mixup, each is its own partner."""
@@ -328,18 +333,26 @@ class PaPi(Listening):
         return share, torch.from_numpy(generator.permutation(part.total)[part.own]).to(self.candidates.device)
 
     @torch.no_grad()
-    def update_prototypes(
-        self, candidates: Tensor, clean: list[Output], momentum: float, projected: list[Tensor] | None = None
-    ) -> Tensor:
-        """Add the clean features, first view before second, with each view's predicted label; return the old scores.
+    def update(
+        self,
+        part: distributed.Part,
+        index: Tensor,
+        target: Tensor,
+        projected: list[Tensor],
+        labels: list[Tensor],
+        momentum: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Set the confidence to `target` `(B, K)`, and add the projected clean views, with their predicted labels, to
+        the prototypes, first view before second. Returns the old scores, and the targets of the whole batch.
 
-        `projected` has their projections, if they are known.
+        Processes exchange the rows of both in one message.
         """
-        embeddings = projected or [self.network.project(view.features) for view in clean]
-        labels = [candidate_argmax(view.logits, candidates) for view in clean]
-        scores = self.prototypes.scores(embeddings[0])
-        self.prototypes.average(torch.stack(embeddings), torch.stack(labels), momentum)
-        return scores
+        scores = self.prototypes.scores(projected[0])
+        rows = (index, target, torch.stack(projected, 1), torch.stack(labels, 1))
+        index, targets, features, predicted = part.gather_all(*rows)
+        self.prototypes.add(features, predicted, momentum)
+        self.confidence.write(index, targets)
+        return scores, targets
 
 
 def _cloud_epoch(progress: Progress) -> int:

@@ -152,11 +152,12 @@ class PiCO(Listening):
             belief = self.belief(logits.detach(), scores, batch.candidates, admitted)
             self.confidence.average(batch.index, belief, self.confidence_momentum(progress))
             part = distributed.locate(len(labels))  # rows of other processes are compared, too
+            keys, positives = part.gather_all(key, labels)
             contrastive = supervised_contrastive(
                 part.gather(query),
-                part.gather(key),
+                keys,
                 self.queue.features,
-                part.gather(labels),
+                positives,
                 self.queue.labels,
                 self.config.temperature,
                 part.own,

@@ -20,6 +20,7 @@ candidates are all equally likely carry no information about a and are left out.
 """
 
 import math
+from functools import reduce
 
 import numpy as np
 import torch
@@ -71,7 +72,7 @@ class Prior(nn.Module):
             known.append(self.given.log_weights(self.given.shares[batch.index]))
         if self.sets is not None and self.sets.speaks(progress):
             known.append(self.sets.log_weights(batch.candidates))
-        return weighed(batch.candidates, torch.stack(known).sum(0), admitted) if known else admitted
+        return weighed(batch.candidates, reduce(torch.add, known), admitted) if known else admitted
 
     def shares(self, index: Tensor | slice, candidates: Tensor) -> Tensor | None:
         """The prior of these samples over their candidates, as a distribution `(B, K)`; None if none was given."""
@@ -125,9 +126,8 @@ class GivenPrior(nn.Module):
         best = wide(logits).masked_fill(~batch.candidates, -torch.inf).topk(2)
         ahead = torch.where(_speaks(self.shares[batch.index]), best.values[:, 0] - best.values[:, 1], 0.0)
         part = distributed.locate(len(batch.index))
-        index = part.gather(batch.index)
-        self.answer[index] = part.gather(best.indices[:, 0])
-        self.certainty[index] = part.gather(ahead.to(self.certainty.dtype))
+        index, answer, ahead = part.gather_all(batch.index, best.indices[:, 0], ahead)
+        self.answer[index], self.certainty[index] = answer, ahead.to(self.certainty.dtype)
 
     @torch.no_grad()
     def estimate(self) -> None:

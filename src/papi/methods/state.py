@@ -51,14 +51,23 @@ class Confidence(nn.Module):
         """The highest confidence of each sample and its label, `(N,)` and `(N,)`."""
         raise NotImplementedError
 
+    def write(self, index: Tensor, guess: Tensor) -> None:
+        """Set rows that all processes know to the prediction `(B, K)`."""
+        raise NotImplementedError
+
+    @torch.no_grad()
     def replace(self, index: Tensor, guess: Tensor) -> None:
         """Set the rows of a batch to the prediction `(B, K)`."""
-        raise NotImplementedError
+        self.write(*distributed.locate(len(index)).gather_all(index, guess))
 
     @torch.no_grad()
     def average(self, index: Tensor, guess: Tensor, momentum: float) -> None:
         """Move towards the prediction `(B, K)`: momentum · old + (1 - momentum) · guess."""
-        self.replace(index, momentum * self[index] + (1 - momentum) * guess)
+        self.replace(index, self.averaged(index, guess, momentum))
+
+    def averaged(self, index: Tensor, guess: Tensor, momentum: float) -> Tensor:
+        """The rows of a batch, moved towards the prediction `(B, K)`."""
+        return momentum * self[index] + (1 - momentum) * guess
 
 
 class DenseConfidence(Confidence):
@@ -83,11 +92,8 @@ class DenseConfidence(Confidence):
     def highest(self) -> tuple[Tensor, Tensor]:
         return self.value.amax(1), self.value.argmax(1)
 
-    @torch.no_grad()
-    def replace(self, index: Tensor, guess: Tensor) -> None:
-        part = distributed.locate(len(index))
-        index, guess = part.gather_all(index, guess.to(self.value.dtype))
-        self.value[index] = guess
+    def write(self, index: Tensor, guess: Tensor) -> None:
+        self.value[index] = guess.to(self.value.dtype)
 
 
 class Prototypes(nn.Module):
@@ -117,11 +123,17 @@ class Prototypes(nn.Module):
     def average(self, features: Tensor, labels: Tensor, momentum: float) -> None:
         """Add features `(B, d)` with labels `(B,)` one after another, then normalise once.
 
-        With several views, `(V, B, d)` and `(V, B)`, the first is added before the second.
         The sequence c ← γ c + (1-γ) z has the closed form c ← γ^n c + (1-γ) Σ γ^(later ones of the class) z.
         """
-        part = distributed.locate(labels.shape[-1])
-        labels, features = part.gather_all(labels.movedim(-1, 0), features.movedim(-2, 0))
+        features, labels = distributed.locate(len(labels)).gather_all(features, labels)
+        self.add(features, labels, momentum)
+
+    @torch.no_grad()
+    def add(self, features: Tensor, labels: Tensor, momentum: float) -> None:
+        """Like `average`, for rows that all processes know.
+
+        With several views, `(B, V, d)` and `(B, V)`, the first view of all rows is added before the second.
+        """
         labels, features = labels.movedim(0, -1).flatten(), features.movedim(0, -2).flatten(0, -2)
         own = labels[:, None]
         member = self.value.new_zeros(len(labels), len(self.value)).scatter_(1, own, 1)

@@ -153,9 +153,10 @@ class VALEN(OneView):
         part = distributed.locate(len(batch.index))
         # Sampled for all rows in every process. Generators are reseeded, because dropout has made them differ.
         seed_torch(progress.seed, "step", progress.epoch, progress.step)
-        samples = self.sample(part.gather(inferred), part.gather(batch.candidates))
+        index, candidates = part.gather_all(batch.index, batch.candidates)
+        samples = self.sample(part.gather(inferred), candidates)
         sample = samples[part.own]
-        reconstruction = self.reconstruction(samples, part, batch)
+        reconstruction = self.reconstruction(samples, part, batch, index)
         # exp(logits / 4) within [0.01, 30]; clamped before the exponential, which could overflow.
         prior = dirichlet_kl((inferred / 4).clamp(math.log(0.01), math.log(30)).exp())
         distribution = soft_cross_entropy(inferred, believed)
@@ -181,14 +182,14 @@ class VALEN(OneView):
         drawn: Tensor = Dirichlet(concentration, validate_args=False).rsample()
         return drawn
 
-    def reconstruction(self, samples: Tensor, part: distributed.Part, batch: Batch) -> Tensor:
+    def reconstruction(self, samples: Tensor, part: distributed.Part, batch: Batch, index: Tensor) -> Tensor:
         """How badly the sampled distributions explain pixels, candidates and neighbours.
 
-        `samples` `(B, K)` are of the whole batch; this process computes the loss of its own rows.
+        `samples` `(B, K)` and `index` `(B,)` are of the whole batch; this process computes the loss of its own rows.
         """
         sample = samples[part.own]
         pixels = mse_loss(self.decoder(sample), batch.views[0].flatten(1))
         labels = binary_cross_entropy_with_logits(sample, batch.candidates.to(sample.dtype))
-        adjacency = self.neighbours.adjacency(part.gather(batch.index))[part.own].to(sample.dtype)
+        adjacency = self.neighbours.adjacency(index)[part.own].to(sample.dtype)
         graph = mse_loss((sample @ samples.T).sigmoid().softmax(1), adjacency)
         return 0.01 * pixels + 0.01 * labels + graph

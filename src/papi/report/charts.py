@@ -71,7 +71,7 @@ def sharpening(run: Run) -> list[Chart]:
     )  # fmt: skip
     if run.candidates is None or run.resolved is None:
         return charts
-    start = 1 / run.candidates.sum(1).clip(min=1)
+    start = 1 / run.sizes.clip(min=1)
     counts = [np.histogram(values, CONFIDENCE_BINS)[0] / len(start) for values in (start, run.resolved.confidence)]
     svg = plots.bars(
         "sharper",

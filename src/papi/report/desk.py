@@ -51,7 +51,7 @@ def order(run: Run) -> Order | None:
     if run.resolved is None or run.candidates is None:
         return None
     ranked = np.argsort(run.resolved.rank)
-    open_to_doubt = (run.candidates.sum(1) > 1) | (run.resolved.outside >= 0)
+    open_to_doubt = (run.sizes > 1) | (run.resolved.outside >= 0)
     ranked = ranked[open_to_doubt[ranked]]
     return Order(ranked, plan(run.resolved.change[ranked], seed=len(ranked)))
 

@@ -13,7 +13,7 @@ from papi.data.own.folders import locate
 from papi.report.fitting import Kept
 from papi.report.measures import Measure, last
 from papi.runs.identity import identity_hash
-from papi.runs.labels import Resolved, resolve
+from papi.runs.labels import Resolved, Together, find_together, resolve
 from papi.runs.schema import EpochRow, Record, Summary
 
 
@@ -88,7 +88,19 @@ class Run:
         """The resolved label of each training image."""
         if self.candidates is None or self.kept.confidence is None:
             return None
-        return resolve(self.candidates, self.kept.confidence, self.kept.second_opinion)
+        return resolve(self.candidates, self.kept.confidence, self.kept.second_opinion, self.together)
+
+    @cached_property
+    def together(self) -> Together | None:
+        """How often labels occur together."""
+        if self.candidates is None or self.kept.confidence is None:
+            return None
+        return find_together(self.candidates, self.kept.confidence)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Number of candidates of each training image, `(N,)`; empty if unknown."""
+        return np.empty(0, int) if self.candidates is None else np.asarray(self.candidates.sum(1))
 
     @cached_property
     def photo_folder(self) -> Path | None:

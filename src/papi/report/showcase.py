@@ -72,7 +72,7 @@ def strip(run: Run) -> list[Card]:
     if run.resolved is None or run.candidates is None:
         return []
     order = np.argsort(-run.resolved.confidence, kind="stable")
-    order = order[run.candidates[order].sum(1) > 1]
+    order = order[run.sizes[order] > 1]
     steps = np.linspace(0, 1, min(STRIP, len(order))) ** 0.4
     chosen = order[np.unique((steps * (len(order) - 1)).astype(int))]
     return [_card(run, int(index)) for index in chosen]

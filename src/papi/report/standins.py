@@ -8,7 +8,6 @@ from papi.report import plots
 from papi.report.plots import Chart
 from papi.report.run import Run
 from papi.report.tables import SURE, percent
-from papi.runs.labels import class_members, set_prior
 
 LISTED = 8  # pairs
 EVEN = 0.12  # if all shares lie within this range, labels occur together at random
@@ -37,12 +36,11 @@ class Standins:
 
 def standins(run: Run) -> Standins | None:
     """Return the matrix of labels that occur together, and the most frequent pairs as sentences."""
-    confidence = run.kept.confidence
-    if confidence is None or run.candidates is None or not (run.candidates.sum(1) > 1).any():
+    if run.together is None or not (run.sizes > 1).any():
         return None
-    prior = set_prior(run.candidates, confidence)
+    prior = run.together.prior
     np.fill_diagonal(prior, 0)
-    known = class_members(run.candidates, confidence) >= 1  # classes without images have no statistics
+    known = run.together.members >= 1  # classes without images have no statistics
     strength = np.where(known[:, None], prior, 0)
     most = np.argsort(-np.maximum(strength.max(0), strength.max(1)), kind="stable")[:MATRIX]
     chosen = np.sort(most)

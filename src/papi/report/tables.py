@@ -89,7 +89,7 @@ def resolved_share(run: Run) -> float | None:
 def mean_candidates(run: Run) -> float | None:
     """Return the mean size of the candidate sets."""
     if run.candidates is not None:
-        return float(run.candidates.sum(1).mean())
+        return float(run.sizes.mean())
     value = None if run.record is None else run.record.candidates.get("mean_candidates")
     return value if finite(value) else None
 

@@ -1,5 +1,6 @@
 """Resolves the label of each training image and ranks the images by how doubtful they are."""
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from papi.data.packed_rows import Matrix, PackedRows, parts_of
 
 _WIDTHS = (2, 4, 8, 16, 32, 64)  # of sets that are looked at together
+_ENTRIES = 2**21  # of packed rows that are multiplied at a time, about 100 bytes each
 
 
 class Resolved(NamedTuple):
@@ -23,7 +25,28 @@ class Resolved(NamedTuple):
     rank: np.ndarray  # (N,) int64: 1 is the most doubtful image
 
 
-def resolve(candidates: np.ndarray, confidence: Matrix, second_opinion: np.ndarray | None = None) -> Resolved:
+class Together(NamedTuple):
+    """How often labels occur together. Each image counts for its classes by its shares."""
+
+    images: np.ndarray  # (K, K): images of class k with the candidate j
+    members: np.ndarray  # (K,): images of each class
+
+    @property
+    def prior(self) -> np.ndarray:
+        """`(K, K)`: how often label j is a candidate of images of class k, (images + 1) / (members + 2).
+
+        A class that no image belongs to has 1/2 everywhere.
+        """
+        prior: np.ndarray = (self.images + 1) / (self.members[:, None] + 2)
+        return prior
+
+
+def resolve(
+    candidates: np.ndarray,
+    confidence: Matrix,
+    second_opinion: np.ndarray | None = None,
+    together: Together | None = None,
+) -> Resolved:
     """Read labels off candidate sets `(N, K) bool` and the confidence `(N, K)` a method ended with.
 
     Packed confidence is that of the candidates, and is read some rows at a time.
@@ -33,12 +56,13 @@ def resolve(candidates: np.ndarray, confidence: Matrix, second_opinion: np.ndarr
 
     Images are ranked by expected change: the probability that a person's answer differs from the resolved label. Let
     q_y be the belief in each label y of an image: its confidence, with the share of the resolved label replaced by the
-    mean with the second opinion and the others scaled to sum to one. Let M be the `set_prior`, and S the candidate set.
+    mean with the second opinion and the others scaled to sum to one. Let M be the prior of the labels that occur
+    `together`, which is computed unless given, and S the candidate set.
     Answers are expected in proportion to q_y · √P(S | y), where P(S | y) = Π_j M_yj if j is in S, else 1 − M_yj. So an
     image whose set is typical of another of its labels gets a higher rank. The square root accounts for the fact that
     labels do not join a set independently, as the product assumes.
     """
-    prior = set_prior(candidates, confidence)
+    prior = (together or find_together(candidates, confidence)).prior
     if isinstance(confidence, PackedRows):
         found = _resolve_packed(candidates, confidence, prior, second_opinion)
     else:
@@ -110,26 +134,20 @@ def candidate_shares(candidates: np.ndarray, confidence: np.ndarray) -> np.ndarr
     return shares
 
 
-def set_prior(candidates: np.ndarray, confidence: Matrix) -> np.ndarray:
-    """`(K, K)`: how often label j is a candidate of images of class k, from sets S and confidence, both `(N, K)`.
-
-    (CᵀS + 1) / (Cᵀ1 + 2), with C the `candidate_shares`: a class that no image belongs to has 1/2 everywhere.
-    """
-    together, members = _together(candidates, confidence)
-    prior: np.ndarray = (together + 1) / (members[:, None] + 2)
-    return prior
-
-
-def class_members(candidates: np.ndarray, confidence: Matrix) -> np.ndarray:
-    """How many images belong to each class `(K,)`, each counted by its shares."""
-    return _together(candidates, confidence)[1]
-
-
-def _together(candidates: np.ndarray, confidence: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """CᵀS `(K, K)` and Cᵀ1 `(K,)`."""
+def find_together(candidates: np.ndarray, confidence: Matrix) -> Together:
+    """Count labels that occur together in sets S, with the `candidate_shares` C of each image: CᵀS and Cᵀ1."""
     if not isinstance(confidence, PackedRows):
         shares = candidate_shares(candidates, confidence)
-        return shares.T @ candidates.astype(float), shares.sum(0)
+        return Together(shares.T @ candidates.astype(float), shares.sum(0))
+    at_once = max(1, _ENTRIES // max(1, int(confidence.sizes.max(initial=1))))
+    parts = (
+        _packed_together(confidence.taking(np.arange(start, min(start + at_once, len(confidence)))))
+        for start in range(0, len(confidence), at_once)
+    )
+    return reduce(lambda first, second: Together(first.images + second.images, first.members + second.members), parts)
+
+
+def _packed_together(confidence: PackedRows) -> Together:
     believed = np.nan_to_num(confidence.values.astype(np.float64), nan=0, posinf=0, neginf=0).clip(min=0)
     inside = np.repeat(np.add.reduceat(believed, confidence.starts[:-1]), confidence.sizes)
     size = np.repeat(confidence.sizes, confidence.sizes)
@@ -138,7 +156,7 @@ def _together(candidates: np.ndarray, confidence: Matrix) -> tuple[np.ndarray, n
         csr_array((values, confidence.columns, confidence.starts), shape=confidence.shape)
         for values in (share, np.ones(len(share)))
     )
-    return (shares.T @ sets).toarray(), np.bincount(confidence.columns, share, confidence.classes)
+    return Together((shares.T @ sets).toarray(), np.bincount(confidence.columns, share, confidence.classes))
 
 
 def _likelihood(candidates: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -8,11 +8,12 @@ from torch import nn
 
 from papi.config import Settings
 from papi.data.dataset import Dataset
-from papi.data.loader import Loader, on_device
+from papi.data.loader import Loader, is_mapped, on_device
 from papi.data.packed_rows import parts_of
 from papi.data.views.base import Normalise
 from papi.data.views.choose import views_of
 from papi.errors import UserError
+from papi.files.reading import memory_bytes
 from papi.methods import find_method
 from papi.methods.base import Method
 from papi.methods.packed import packed, worth_packing
@@ -25,6 +26,7 @@ from papi.runs.parent import Parent
 from papi.setup.encoder import card_of_encoder
 from papi.training.devices import half_precision
 
+IN_CACHE = 0.5  # share of the memory: the system keeps smaller files in it, and reading ahead does not help
 FEW_FOR_STATISTICS = 128  # images per step; with fewer, the pretrained batch-norm statistics are better
 
 
@@ -89,9 +91,11 @@ def build_method(
 def build_loader(
     method: Method, dataset: Dataset, settings: Settings, normalise: Normalise, device: torch.device
 ) -> Loader:
-    """Build the loader of the training samples, which are stored on the device as one tensor."""
+    """Build the loader of the training samples, which are one tensor on the device or mapped from a file."""
+    samples = on_device(dataset.samples, device)
+    from_disk = is_mapped(dataset.samples) and samples.nbytes > IN_CACHE * memory_bytes()
     return Loader(
-        on_device(dataset.samples, device),
+        samples,
         method.candidates,
         views_of(dataset),
         normalise,
@@ -99,6 +103,7 @@ def build_loader(
         batch_size=settings.batch_size,
         seed=settings.seed,
         drop_last=settings.drop_last,
+        ahead=samples.device.type != device.type or (device.type == "cpu" and from_disk),
     )
 
 

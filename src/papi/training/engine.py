@@ -114,7 +114,7 @@ def fit(
             new_phase = method.start_epoch(Progress(epoch, epochs, 0, len(loader), loader.seed), loader.plain)
             if new_phase:
                 optimizer.state.clear()
-        first_bad = torch.tensor(-1, device=loader.samples.device)
+        first_bad = torch.tensor(-1, device=loader.device)
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
@@ -187,10 +187,9 @@ def train_step(
         scaler.update()
     with distributed.step_on(part):
         method.after_step(batch, progress)
-    distributed.average_statistics(method, part.share)
+    losses = part.mean({"loss": output.loss, **output.logs}, distributed.own_statistics(method))
     if method.averaged is not None:
         method.averaged.follow(method.network, progress)
-    losses = part.mean({"loss": output.loss, **output.logs})
     return replace(output, loss=losses.pop("loss"), logs=losses)
 
 

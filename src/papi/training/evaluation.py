@@ -31,18 +31,24 @@ class Evaluation(NamedTuple):
 
 @torch.inference_mode()
 def evaluate(
-    network: Network, samples: Tensor, normalise: Normalise, prototypes: Prototypes | None = None
+    network: Network,
+    samples: Tensor,
+    normalise: Normalise,
+    prototypes: Prototypes | None = None,
+    chosen: Tensor | None = None,
 ) -> Evaluation:
     """Apply a network to images `(N, C, H, W) uint8` or features `(N, d)`. The state of the network does not change.
 
+    Of many samples, only those at the positions `chosen` `(M,)` may be wanted; they are read when their turn comes.
     Several processes share the samples, and each gets the outputs for all of them.
     """
-    part = distributed.split(len(samples))
+    part = distributed.split(len(samples) if chosen is None else len(chosen))
+    own = samples[part.own] if chosen is None else chosen[part.own].to(samples.device)
     was_training = network.training
     network.eval()
     logits, embeddings = [], []
-    for some in torch.split(samples[part.own], rows_at_once(values_of(samples, normalise))):
-        output = network(normalise(some))
+    for some in torch.split(own, rows_at_once(values_of(samples, normalise))):
+        output = network(normalise(some if chosen is None else samples[some]))
         logits.append(output.logits.float().cpu())
         embeddings.append(network.project(output.features).cpu())
     network.train(was_training)

@@ -24,7 +24,7 @@ from papi.training.metrics import accuracy, calibration_error, class_similarity,
 from papi.training.selection import HeldOut
 
 EMBEDDING_SAMPLE = 2000  # test samples whose embedding is saved for plots
-ENTRIES = 2**24  # samples times classes that are processed at once
+ENTRIES = 2**24  # samples times classes that are processed at once; a quarter of it took 9 GB for a million samples
 ASKED = 20_000  # training samples used for calibration if there are more than ENTRIES
 TRAINING_SAMPLE = 1000  # training samples whose embedding is saved if there are no test samples
 
@@ -99,8 +99,8 @@ class Evaluator:
             rows = torch.arange(len(samples))
         else:  # too many to fit into memory, and more than one number needs
             rows = torch.from_numpy(np.linspace(0, len(samples) - 1, min(ASKED, len(samples)), dtype=int))
-        trained = evaluate(method.result, samples[rows.to(samples.device)], self.normalise)
-        sets = method.candidates[rows.to(samples.device)].cpu().numpy()
+        trained = evaluate(method.result, samples, self.normalise, chosen=rows)
+        sets = method.candidates[rows.to(method.candidates.device)].cpu().numpy()
         return fit_temperature(trained.logits.numpy(), sets, lowest=1.0)
 
     def conclude(
@@ -141,7 +141,7 @@ class Evaluator:
     def _of_training(self, method: Method, samples: Tensor) -> dict[str, np.ndarray]:
         """Embeddings of some training samples, to plot if there are no test samples."""
         chosen = np.linspace(0, len(samples) - 1, min(TRAINING_SAMPLE, len(samples)), dtype=int)
-        some = evaluate(method.network, samples[torch.from_numpy(chosen)], self.normalise)
+        some = evaluate(method.network, samples, self.normalise, chosen=torch.from_numpy(chosen))
         trained_on = np.arange(len(samples)) if self.held_out is None else np.flatnonzero(~self.held_out.rows)
         return {"training_embedding": some.embedding.numpy(), "training_index": trained_on[chosen]}
 

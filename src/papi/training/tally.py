@@ -1,4 +1,6 @@
-"""Running sums of an epoch's statistics, kept on the device so that no step waits for the host."""
+"""Running sums of an epoch's statistics. Those of recent steps stay on the device, so that no step waits for them."""
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -6,6 +8,16 @@ from torch import Tensor
 from papi import distributed
 from papi.methods.losses import candidate_argmax
 from papi.types import Batch, StepOutput
+
+RECENT = 50  # steps whose values are read, and summed over processes, in one go
+
+
+class _Step(NamedTuple):
+    """The values of one step, not read yet."""
+
+    samples: int  # in the whole batch
+    losses: dict[str, Tensor]  # () each, of the whole batch
+    counts: dict[str, Tensor]  # () each, of the rows of this process
 
 
 class Tally:
@@ -16,19 +28,23 @@ class Tally:
 
     def __init__(self, truth: Tensor | None, sums: dict[str, Tensor] | None = None) -> None:
         self.truth = truth
-        self.sums = sums or {}
+        self._sums = {name: float(value) for name, value in (sums or {}).items()}
+        self._recent: list[_Step] = []
+
+    @property
+    def sums(self) -> dict[str, Tensor]:
+        """The sums so far, for a checkpoint. Every process must call it."""
+        self._read()
+        return {name: torch.tensor(value, dtype=torch.float64) for name, value in self._sums.items()}
 
     def add(self, output: StepOutput, batch: Batch) -> None:
         """Add a step: its losses over the whole batch, and the counts of each process in its part of the batch."""
-        counts = {"samples": torch.full((), len(batch.index), device=batch.index.device)}
-        if self.truth is not None:
-            counts |= self._count_right(output, batch, self.truth[batch.index])
-        counts = distributed.total(counts)
+        whole = distributed.locate(len(batch.index)).total if batch.whole is None else batch.whole
         losses = {"loss": output.loss, **output.logs}
-        self._sum({name: value.detach() * counts["samples"] for name, value in losses.items()})
-        self._sum({"batches": torch.tensor(1)})
-        for name, count in counts.items():
-            self._sum({name: count, f"{name}_squared": count**2} if "_only_right" in name else {name: count})
+        counts = {} if self.truth is None else self._count_right(output, batch, self.truth[batch.index])
+        self._recent.append(_Step(whole, {name: value.detach() * whole for name, value in losses.items()}, counts))
+        if len(self._recent) == RECENT:
+            self._read()
 
     def _count_right(self, output: StepOutput, batch: Batch, truth: Tensor) -> dict[str, Tensor]:
         """Count correct training outputs, and those that only one of the two classifiers gets right."""
@@ -46,13 +62,27 @@ class Tally:
             counts[f"prototype_only_right{suffix}"] = (prototype & ~linear).sum()
         return counts
 
-    def _sum(self, values: dict[str, Tensor]) -> None:
+    def _read(self) -> None:
+        """Add the values of recent steps one after another, so that sums do not depend on when they are read."""
+        counts = [count for step in self._recent for count in step.counts.values()]
+        numbered = {str(number): count for number, count in enumerate(counts)}
+        total = iter(_numbers([*distributed.total(numbered).values()]))
+        losses = iter(_numbers([loss for step in self._recent for loss in step.losses.values()]))
+        for step in self._recent:
+            self._sum({name: next(losses) for name in step.losses} | {"batches": 1.0, "samples": float(step.samples)})
+            for name in step.counts:
+                count = next(total)
+                self._sum({name: count, f"{name}_squared": count**2} if "_only_right" in name else {name: count})
+        self._recent = []
+
+    def _sum(self, values: dict[str, float]) -> None:
         for name, value in values.items():
-            self.sums[name] = self.sums[name].to(value.device) + value.double() if name in self.sums else value.double()
+            self._sums[name] = self._sums.get(name, 0.0) + value
 
     def means(self) -> dict[str, float]:
         """Losses as means over samples; counts as means over batches, with their standard deviation."""
-        sums = {name: float(value) for name, value in self.sums.items()}
+        self._read()
+        sums = dict(self._sums)
         samples, batches = sums.pop("samples"), sums.pop("batches")
         row: dict[str, float] = {}
         for name, total in sums.items():
@@ -62,3 +92,12 @@ class Tally:
             else:
                 row[name] = total / (batches if "_only_right" in name else samples)
         return row
+
+
+def _numbers(values: list[Tensor]) -> list[float]:
+    """The values of tensors `()`, which may be on several devices, with one wait."""
+    if not values:
+        return []
+    device = values[0].device
+    numbers: list[float] = torch.stack([value.to(device, torch.float64) for value in values]).tolist()
+    return numbers

@@ -9,6 +9,7 @@ import numpy as np
 from papi.data.own.tables import is_utf8
 from papi.data.own.votes import MOST_VOTES, enough_votes, refuse_rule, require_votes
 from papi.data.own.weights import shares
+from papi.data.packed_rows import parts_of
 from papi.errors import UserError, missing, unknown
 from papi.files.npz import read_npz
 from papi.files.reading import reason
@@ -192,16 +193,18 @@ def _checked_numbers(arrays: dict[str, np.ndarray], name: str, path: Path) -> np
         raise UserError(
             f"{name} in {path} must be an N x K array of {needed}; got {numbers.dtype} of shape {numbers.shape}."
         )
-    wide = numbers.astype(np.float64)  # half precision cannot represent the limits
-    if name == "candidates":
-        fits = (wide == 0) | (wide == 1)
-    elif name == "counts":
-        fits = (wide >= 0) & (wide <= MOST_VOTES) & (wide == np.floor(wide))
-    else:
-        fits = (wide >= 0) & (wide < np.inf)
-    if not fits.all():
-        row, column = np.argwhere(~fits)[0]
-        raise UserError(f"{path}: row {row + 1} of {name} must contain {needed}; got {numbers[row, column]}.")
+    for part in parts_of(*numbers.shape):
+        wide = numbers[part].astype(np.float64)  # half precision cannot represent the limits
+        if name == "candidates":
+            fits = (wide == 0) | (wide == 1)
+        elif name == "counts":
+            fits = (wide >= 0) & (wide <= MOST_VOTES) & (wide == np.floor(wide))
+        else:
+            fits = (wide >= 0) & (wide < np.inf)
+        if not fits.all():
+            row, column = np.argwhere(~fits)[0]
+            row += part.start
+            raise UserError(f"{path}: row {row + 1} of {name} must contain {needed}; got {numbers[row, column]}.")
     return numbers
 
 

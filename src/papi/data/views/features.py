@@ -77,4 +77,4 @@ class NormaliseFeatures:
         """`(B, d) float32` from `(B, d)` or `(B, 1 + 2V, d)`, standardised."""
         if samples.ndim == 3:
             samples = samples[:, 0]
-        return (samples.float() - self.mean) / self.std
+        return (samples.to(self.mean.device).float() - self.mean) / self.std

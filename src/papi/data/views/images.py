@@ -147,7 +147,8 @@ class NormaliseImages:
         self.shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)
 
     def __call__(self, images: Tensor, /) -> Tensor:
-        """`(B, C, H, W) float32` from `(B, C, H, W) uint8`."""
+        """`(B, C, H, W) float32` from `(B, C, H, W) uint8`, on the device of the network."""
+        images = images.to(self.scale.device)
         if self.size is not None and images.shape[2:] != self.size:
             images = interpolate(images.float(), size=self.size, mode="bilinear", antialias=True)
         count, channels, height, width = images.shape
