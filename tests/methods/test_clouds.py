@@ -9,7 +9,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from torch import Tensor
 
 from papi.methods import clouds
-from papi.methods.clouds import believed, classifier
+from papi.methods.clouds import believed, classifier, fitted, matching_scale
 
 CLASSES, EACH, COLUMNS = 3, 40, 6
 
@@ -59,6 +59,23 @@ def test_rounds_resolve_what_the_start_left_open(features: Tensor, labels: Tenso
     mean_of_start = start[torch.arange(len(labels)), labels].mean()
     assert found[torch.arange(len(labels)), labels].mean() > mean_of_start + 0.2
     assert (found.argmax(1) == labels).float().mean() > 0.85
+
+
+def test_scores_are_scaled_to_the_certainty_of_another_classifier() -> None:
+    scores = 50 * torch.randn(200, CLASSES, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(matching_scale(scores, (0.03 * scores).softmax(1)), torch.tensor(0.03).double())
+    constant = torch.ones(5, CLASSES, dtype=torch.float64)
+    assert torch.isfinite(matching_scale(constant, constant / CLASSES))
+
+
+def test_the_fitted_classifier_predicts_like_the_gaussians(features: Tensor, labels: Tensor) -> None:
+    known = torch.nn.functional.one_hot(labels).float()
+    weight, bias = fitted(lambda: in_parts(features, known), known, 0.8 * known + 0.2 / CLASSES)
+    x = features.double()
+    theirs, offset = classifier(x.T @ x, known.double().T @ x, known.double().sum(0), len(x))
+    assert ((x @ weight.T + bias).argmax(1) == (x @ theirs + offset).argmax(1)).all()
+    certainty = (x @ weight.T + bias).softmax(1).amax(1).mean()
+    assert 0.6 < certainty < 0.95
 
 
 def test_what_is_known_of_candidates_counts(features: Tensor) -> None:

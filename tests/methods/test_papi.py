@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from papi.methods.clouds import believed
+from papi.methods.clouds import believed, classifier
 from papi.methods.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.methods.state import DenseConfidence, Prototypes
@@ -428,7 +428,7 @@ class TestInvariants:
 
 
 class TestClouds:
-    """Half-way, clouds of classes decide the confidence; the classifier alone does before."""
+    """Half-way, Gaussian classes decide the confidence; before the last epoch, they decide the classifier."""
 
     EPOCHS = 4
 
@@ -441,16 +441,40 @@ class TestClouds:
     def at(self, epoch: int) -> Progress:
         return Progress(epoch, self.EPOCHS, 0, 1, seed=0)
 
-    def test_they_are_asked_once_and_then_nothing_changes(self) -> None:
+    def test_they_set_the_confidence_once_and_the_classifier_once(self) -> None:
         method = make_method(PaPiConfig(alignment=False, cloud_rounds=2))
-        batch = next(iter(self.batches(method)))
         for epoch in range(self.EPOCHS):
-            before = method.confidence.all_rows.clone()
-            method.start_epoch(self.at(epoch), lambda: self.batches(method))
-            assert before.equal(method.confidence.all_rows) == (epoch != 2)
-            before = method.confidence.all_rows.clone()
-            method.training_step(batch, self.at(epoch))
-            assert before.equal(method.confidence.all_rows) == (epoch >= 2)
+            confidence, weight = method.confidence.all_rows.clone(), method.network.classifier.weight.clone()
+            new_phase = method.start_epoch(self.at(epoch), lambda: self.batches(method))
+            assert confidence.equal(method.confidence.all_rows) == (epoch != 2)
+            assert weight.equal(method.network.classifier.weight) == (epoch != 3)
+            assert new_phase == (epoch == 3)
+            assert method.network.training
+
+    def test_afterwards_the_confidence_follows_the_classifier_more_and_more(self) -> None:
+        method = make_method(PaPiConfig(alignment=False, cloud_rounds=2, confidence_momentum=(0.2, 0.0)))
+        momenta = [method.momenta_and_weight(Progress(epoch, 8, 0, 1, seed=0))[0] for epoch in range(1, 8)]
+        assert momenta[:3] == pytest.approx([0.2, 0.175, 0.15])
+        assert momenta[3:] == pytest.approx([0.95, 0.7125, 0.475, 0.2375])
+
+    def test_the_classifier_becomes_the_one_of_the_gaussians_and_no_surer(self) -> None:
+        method = make_method(PaPiConfig(alignment=False, cloud_rounds=2))
+        method.network.eval()
+        with torch.no_grad():
+            seen = [method.network(each.views[0]) for each in self.batches(method)]
+        sets, features = method.candidates, torch.cat([each.features for each in seen]).double()
+        logits = torch.cat([each.logits for each in seen])
+        belief = candidate_softmax(logits, sets).double()
+        weight, bias = classifier(features.T @ features, belief.T @ features, belief.sum(0), len(features))
+        method.end_with_clouds(method.rows_of(lambda: self.batches(method)))
+        with torch.no_grad():
+            ours = method.network.classifier(features.to(logits.dtype)).double()
+        scale = ours.flatten() @ (features @ weight + bias).flatten() / (features @ weight + bias).square().sum()
+        torch.testing.assert_close(ours, scale * (features @ weight + bias), rtol=1e-4, atol=1e-5)
+        likelihoods = [
+            (logits.double().softmax(1) * (factor * ours).log_softmax(1)).sum() for factor in (0.9, 1.0, 1.1)
+        ]
+        assert likelihoods[1] >= max(likelihoods[0], likelihoods[2])
 
     def test_they_decide_by_the_features_of_the_network(self) -> None:
         method = make_method(PaPiConfig(alignment=False, cloud_rounds=2))

@@ -8,6 +8,9 @@ since samples of a class form a cluster. With the confidence C `(N, K)` and feat
 and the scores of a sample are x_nᵀ Σ⁻¹ μ_k - ½ μ_kᵀ Σ⁻¹ μ_k + log(n_k / N). Their softmax over its candidates is the
 new confidence: one round of EM. Features may have as many columns as there are samples, so Σ is shrunk towards a
 multiple of the identity.
+
+The scores are linear in x, so they can also replace the weights of a linear classifier. As probabilities they are far
+too certain, so they are first scaled to be as certain as the classifier that they replace.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,6 +23,7 @@ from papi.methods.losses import candidate_softmax
 
 SHRINKAGE = 0.3  # of the covariance; chosen on held-out photos (docs/photos.md)
 _FEWEST = 1e-6  # minimum n_k, for classes without any confidence
+_HIGHEST = 16.0  # the scale is searched between 0 and this
 
 Rows = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 """All samples of this process in order, in chunks: features `(n, d)` and the weight of each label `(n, K)`."""
@@ -39,6 +43,35 @@ def believed(rows: Rows, confidence: Tensor, rounds: int) -> Tensor:
         sums = distributed.gather_rows(sums[None]).sum(0)
         confidence = distributed.gather_rows(torch.cat(parts)).to(confidence.dtype)
     return confidence
+
+
+@torch.no_grad()
+def fitted(rows: Rows, confidence: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
+    """Weight `(K, d)` and bias `(K,)` of the Gaussians with this confidence `(N, K)`.
+
+    Their softmax is as certain as `predicted`, the probabilities `(n, K)` of another classifier for the samples of this
+    process.
+    """
+    products, sums = _products(rows, confidence[distributed.split(len(confidence)).own])
+    weight, bias = classifier(products, sums, confidence.double().sum(0), len(confidence))
+    scores = torch.cat([features.double() @ weight + bias for features, _ in rows()])
+    scale = matching_scale(scores, predicted.double())
+    return scale * weight.T, scale * bias
+
+
+def matching_scale(scores: Tensor, predicted: Tensor) -> Tensor:
+    """The scale a () that minimises the cross-entropy of softmax(a · scores) with `predicted`, both `(n, K)`.
+
+    The cross-entropy is convex in a, so the zero of its derivative is found by bisection, over all processes.
+    """
+    scores = scores - scores.amax(1, keepdim=True)
+    low, high = scores.new_tensor(0.0), scores.new_tensor(_HIGHEST)
+    for _ in range(40):
+        middle = (low + high) / 2
+        slope = (((middle * scores).softmax(1) - predicted) * scores).sum()
+        too_high = distributed.gather_rows(slope[None]).sum() > 0
+        low, high = torch.where(too_high, low, middle), torch.where(too_high, middle, high)
+    return (low + high) / 2
 
 
 def classifier(products: Tensor, sums: Tensor, counts: Tensor, samples: int) -> tuple[Tensor, Tensor]:

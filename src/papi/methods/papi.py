@@ -16,13 +16,14 @@ from torch import Tensor
 
 from papi import distributed
 from papi.config import CandidateKind, Values
-from papi.methods.clouds import believed
+from papi.methods.clouds import Rows, believed, fitted
 from papi.methods.config import QUICK_EPOCHS, Passes, Release, rows_for, six_digits
 from papi.methods.listening import Listening, ListeningConfig
 from papi.methods.losses import (
     balance_loss,
     candidate_argmax,
     candidate_prediction,
+    candidate_softmax,
     mixed_kl_divergence,
     soft_cross_entropy,
     wide,
@@ -40,6 +41,7 @@ _FIRST_EPOCH_MOMENTUM = 0.99
 _COMPOSITIONS = {"SW": ("weak", "strong"), "SS": ("strong", "strong"), "WW": ("weak", "weak")}
 
 _RELEASED_EPOCHS = 500  # the confidence momenta of the paper were chosen for runs of this length
+_AFTER_CLOUDS = 0.95  # confidence momentum once Gaussian classes have set the confidence; falls to 0
 _SHORT = 50  # epochs; shorter runs learn more from many cheap steps than from a second view (docs/results.md)
 _EPOCHS_OF_EQUAL_COST = {"paper": QUICK_EPOCHS, "two": 20, "one": 40}  # a step costs 10, 6 or 3 forward passes
 
@@ -102,7 +104,8 @@ class PaPiConfig(ListeningConfig):
     classes."""
     cloud_rounds: int = 0
     """For fixed features, with `alignment=off`: number of EM rounds, with one Gaussian per class, that set the
-    confidence half-way through the run. The classifier is then trained on that confidence. 0 turns this off."""
+    confidence half-way through the run. Before the last epoch, the Gaussians of the classifier's own predictions
+    replace its weights. 0 turns both off."""
     schedule: Literal["epoch", "step"] = "epoch"
     """`epoch`: as released, values change between epochs, and in the first one both momenta are 0.99 and the alignment
     is off. `step`: values change smoothly from the first step on, for short runs."""
@@ -121,7 +124,7 @@ class PaPiConfig(ListeningConfig):
 
     @property
     def asks_clouds(self) -> bool:
-        """Whether Gaussian classes set the confidence half-way; with alignment, the prototypes play that role."""
+        """Whether Gaussian classes take part; with alignment, the prototypes play that role."""
         return self.cloud_rounds > 0 and not self.alignment
 
     @property
@@ -179,7 +182,7 @@ class PaPiConfig(ListeningConfig):
         """A linear classifier alone: alignment trains the encoder, which is frozen here.
 
         Predictions on fixed features are stable from the start, so confidence follows them closely. Half-way through
-        the run, one Gaussian per class sets the confidence.
+        the run, one Gaussian per class sets the confidence, and at its end the classifier.
         """
         doubted = given.get("noise_tolerance", "off") != "off"  # the Gaussian classes require sets with the true label
         return cls.tuned(epochs, given) | {"cloud_rounds": 0 if doubted else 3}
@@ -227,22 +230,42 @@ class PaPi(Listening):
 
     def start_epoch(self, progress: Progress, batches: Callable[[], Iterator[Batch]]) -> bool:
         new_phase = super().start_epoch(progress, batches)
-        if self.config.asks_clouds and progress.epoch == _cloud_epoch(progress):
-            self.ask_clouds(batches)
-        return new_phase
-
-    @torch.no_grad()
-    def ask_clouds(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Set the confidence of all samples with one Gaussian per class (`methods.clouds`)."""
+        if not self.config.asks_clouds or progress.epoch < _cloud_epoch(progress):
+            return new_phase
+        last = progress.epoch == progress.epochs - 1
         self.network.eval()
+        if progress.epoch == _cloud_epoch(progress):
+            rounds = self.config.cloud_rounds
+            self.confidence.start_from(believed(self.rows_of(batches), self.confidence.all_rows, rounds))
+        if last:
+            self.end_with_clouds(self.rows_of(batches))
+        self.network.train()
+        return new_phase or last
+
+    def rows_of(self, batches: Callable[[], Iterator[Batch]]) -> Rows:
+        """The features of all samples, and the weight of each label."""
 
         def rows() -> Iterator[tuple[Tensor, Tensor]]:
             for batch in batches():
                 known = self.prior.shares(batch.index, batch.candidates)
-                yield wide(self.network.encode(batch.views[0])), batch.candidates if known is None else known
+                with torch.no_grad():
+                    yield wide(self.network.encode(batch.views[0])), batch.candidates if known is None else known
 
-        self.confidence.start_from(believed(rows, self.confidence.all_rows, self.config.cloud_rounds))
-        self.network.train()
+        return rows
+
+    @torch.no_grad()
+    def end_with_clouds(self, rows: Rows) -> None:
+        """Replace the weights of the linear classifier by those of the Gaussians that its predictions give.
+
+        The last epoch, whose learning rate is low, hardly changes them.
+        """
+        linear_classifier = self.network.classifier
+        scored = [(wide(linear_classifier(features)), counted) for features, counted in rows()]
+        guess = torch.cat([candidate_softmax(logits, counted) for logits, counted in scored])
+        predicted = torch.cat([logits.softmax(1) for logits, _ in scored])
+        weight, bias = fitted(rows, distributed.gather_rows(guess), predicted)
+        linear_classifier.weight.copy_(weight)
+        linear_classifier.bias.copy_(bias)
 
     def momenta_and_weight(self, progress: Progress) -> tuple[float, float, float]:
         """Confidence momentum, prototype momentum and alignment weight at this point of the run."""
@@ -252,8 +275,12 @@ class PaPi(Listening):
             return _FIRST_EPOCH_MOMENTUM, _FIRST_EPOCH_MOMENTUM, 0.0
         else:  # the release sets the momenta after each epoch, so they lag by one
             position, fraction = progress.epoch, (progress.epoch - 1) / progress.epochs
+        confidence = linear(*self.config.confidence_momentum, fraction)
+        if self.config.asks_clouds and progress.epoch >= _cloud_epoch(progress):
+            half = _cloud_epoch(progress)
+            confidence = linear(_AFTER_CLOUDS, 0.0, (progress.epochs_done - half) / (progress.epochs - half))
         return (
-            linear(*self.config.confidence_momentum, fraction),
+            confidence,
             linear(*self.config.prototype_momentum, fraction),
             self.config.alignment_weight * ramp(position, self.config.ramp_epochs),
         )
@@ -264,8 +291,7 @@ class PaPi(Listening):
         candidates = self.admit(batch, first.logits, progress)
         guess, label = candidate_prediction(first.logits.detach(), candidates)
         if not self.config.alignment:
-            if not self.config.asks_clouds or progress.epoch < _cloud_epoch(progress):
-                self.confidence.average(batch.index, guess, confidence_momentum)
+            self.confidence.average(batch.index, guess, confidence_momentum)
             loss = soft_cross_entropy(first.logits, self.confidence[batch.index]) + self.balance(first.logits)
             return StepOutput(loss, first.logits, logs=self.logs(progress))
 

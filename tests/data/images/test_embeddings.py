@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from papi.data.dataset import Dataset
+from papi.data.dataset import Dataset, Progress
 from papi.data.digest import data_hash
 from papi.data.images import embeddings
 from papi.data.images.embeddings import embed, embedded
@@ -76,6 +76,29 @@ def test_a_second_time_nothing_is_computed(files: list[Path], cache: Path) -> No
     assert isinstance(again.base, np.memmap) or isinstance(again, np.memmap)
     assert kept.exists()
     torch.from_numpy(again)[torch.tensor([1, 2])]  # as the loader takes rows
+
+
+def test_pieces_left_beside_their_table_are_removed(files: list[Path], cache: Path) -> None:
+    """As after a kill between the two."""
+    with pytest.raises(KeyboardInterrupt):
+        embed(Photos(files, SMALL), Encoder(), SMALL, "sum", views=2, progress=_stopping_after(7))
+    pieces = {file: file.read_bytes() for file in cache.rglob("piece-*.npy")}
+    assert pieces
+    made = table(files, Encoder()).copy()
+    for file, content in pieces.items():
+        file.write_bytes(content)
+    encoder = Encoder()
+    assert np.array_equal(table(files, encoder), made)
+    assert encoder.seen == 0
+    assert not list(cache.rglob("piece-*.npy"))
+
+
+def _stopping_after(photos: int) -> Progress:
+    def progress(what: str, done: int, total: int) -> None:
+        if done == photos:
+            raise KeyboardInterrupt
+
+    return progress
 
 
 def test_a_row_does_not_depend_on_its_place_or_on_the_others(files: list[Path], tmp_path: Path) -> None:

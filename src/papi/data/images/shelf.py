@@ -66,10 +66,11 @@ class Shelf:
         return None if place is None or records is None else np.array(records[place.row]["features"])
 
     def table(self, states: Sequence[bytes]) -> np.ndarray | None:
-        """The table of photos in these states, if it exists."""
+        """The table of photos in these states, if it exists. Pieces that it replaces are removed."""
         records = _open(self._file("table", states))
         if records is None or len(records) != len(states):
             return None
+        self._remove_pieces(states)  # here, because a kill after the table was written leaves them on disk
         features: np.ndarray = records["features"]
         return features
 
@@ -85,19 +86,22 @@ class Shelf:
         self.learn(file)
 
     def assemble(self, states: Sequence[bytes]) -> np.ndarray:
-        """Write the table of photos once all rows exist, and remove the pieces that it replaces."""
+        """Write the table of photos once all rows exist."""
         file = self._file("table", states)
         while (table := self.table(states)) is None:
             try:
                 _write(file, self._type(states), len(states), self._records(states))
             except _VanishedError:  # another process has moved that piece into a table
                 self.look()
+        return table
+
+    def _remove_pieces(self, states: Sequence[bytes]) -> None:
+        """Remove the pieces whose rows are all in the table of these photos."""
         own = set(states)
         for piece in self.folder.glob("piece-*.npy"):
             names = _names(piece)
             if names is not None and own.issuperset(state for state, _ in names):
                 piece.unlink(missing_ok=True)
-        return table
 
     def _type(self, states: Sequence[bytes]) -> np.dtype:
         records = _open(self.by_state[states[0]].file)
