@@ -2,10 +2,10 @@
 
     python -m benchmarks.rehearsal [--images 1281167] [--classes 1000] [--steps 20]
 
-The images are a small file of noise with class structure, mapped again and again, one after another: as many pages as
-the real ones, on 100 MB of disk. The encoder is tiny, because what is measured is everything else: getting ready, a
-step beside its encoder, a save, the arrays at the end, labels and the report. Each line has seconds of the processor
-and the peak of the memory that is not mapped from a file.
+The images are a small file of noise with class structure, mapped repeatedly: as many pages as the real ones, on 100 MB
+of disk. The encoder is tiny, so that everything else is measured: preparation, a step outside its encoder, a
+checkpoint, the arrays at the end, labels and the report. Each line has the CPU time and the peak of the memory that is
+not mapped from a file.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def repeated_images(file: Path, labels: np.ndarray, count: int) -> np.ndarray:
 
 
 class Memory:
-    """The peak of what is not mapped from a file, looked at ten times a second."""
+    """The peak of the memory that is not mapped from a file, read ten times per second."""
 
     def __init__(self) -> None:
         self.peak = 0.0
@@ -119,7 +119,7 @@ def resolved(path: Path) -> None:
 
 
 def timed_steps(run: Run, steps: int) -> tuple[float, float]:
-    """Seconds of the processor for a step, and for its encoder passes alone."""
+    """CPU seconds of a step, and of its encoder passes alone."""
     settings, method = run.settings, run.method
     optimizer, rate = build_optimizer(method, settings.optim), learning_rate(settings.optim)
     method.train()
@@ -146,39 +146,39 @@ def main() -> None:
     memory = Memory()
     labels = np.arange(asked.images) % asked.classes
     with tempfile.TemporaryDirectory() as place:
-        print("| stage | processor | memory |\n|---|---:|---:|")
+        print("| stage | CPU time | peak memory |\n|---|---:|---:|")
         images = repeated_images(Path(place) / "images", labels, asked.images)
         names = tuple(f"class {k}" for k in range(asked.classes))
         dataset = Dataset("rehearsal", names, images, (0.5,) * 3, (0.25,) * 3, labels=labels)
         config = RunConfig(data="rehearsal", batch_size=BATCH, epochs=1, threads=1, device="cpu")
         settings = settings_for(config, dataset)
         folder = RunFolder(Path(place) / "run")
-        with stage("candidate sets", memory):
+        with stage("drawing the candidate sets", memory):
             sets = uniform(labels, asked.classes, (MEAN_SET - 1) / (asked.classes - 1), seed=0)
-        with stage("hash of the data", memory):
+        with stage("hashing the data", memory):
             identity = identity_of(settings, dataset, sets)
-        with stage("method, packed state, batches", memory):
+        with stage("building the method, packed state and batches", memory):
             run = prepare(dataset, sets, settings, identity, network=TinyEncoder)
-        with stage("files of the run", memory):
+        with stage("writing the files of the run", memory):
             record = record_of(settings, identity, dataset, run.statistics, run.device)
             begin(folder, record, sets_of(dataset, sets))
         with stage(f"{asked.steps} steps of {BATCH} images", memory):
             step, encoder = timed_steps(run, asked.steps)
-        print(f"| a step beside its encoder | {1e3 * (step - encoder):.1f} ms | – |")
-        with stage("a save", memory):
+        print(f"| a step outside its encoder | {1e3 * (step - encoder):.1f} ms | – |")
+        with stage("saving a checkpoint", memory):
             state = checkpoint.State(
                 method=run.method.state_dict(), optimizer={}, epoch=0, step=1, rows=[], tally={}, seconds={}
             )
             checkpoint.save(folder.checkpoint_file, state, identity_hash(identity))
         print(f"| checkpoint | {folder.checkpoint_file.stat().st_size / 1e6:,.0f} MB | – |")
-        with stage("final arrays", memory):
+        with stage("computing the arrays at the end of the run", memory):
             row = EpochRow(epoch=0, loss=0.0, seconds=0.0)
             summary, trained = run.conclude([row], Pick("last", None), None, 0, 1.0)
             folder.write_rows([row])
             folder.write_arrays(trained.arrays)
             folder.write_summary(summary)
         del run, trained, sets, dataset, images, state
-        for name, work in (("resolved labels", resolved), ("report", report)):
+        for name, work in (("resolving labels from the files", resolved), ("report", report)):
             apart(name, work, folder.path)
 
 
