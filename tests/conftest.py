@@ -1,5 +1,6 @@
 """Shared by all tests: one thread, so that results do not depend on how many tests run at a time."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from papi.data.dataset import Dataset
 from toy_data import make_toy_dataset, write_toy_npz
 
 torch.set_num_threads(1)
+# A shell that starts tests in the background ignores Ctrl-C for them, and tests of Ctrl-C would then wait forever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long an example takes depends on what else is running. The same examples every time: what passed passes again.
 settings.register_profile("same examples", deadline=None, derandomize=True)
 settings.register_profile("new examples", deadline=None)  # pytest --hypothesis-profile "new examples"

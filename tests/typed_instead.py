@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,19 +66,24 @@ def serves_until_stopped(line: str) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
+    ended = threading.Event()
+
     def stop_when_it_answers() -> None:
-        for _ in range(600):
+        while not ended.wait(0.1):
             try:
                 socket.create_connection(("127.0.0.1", port)).close()
-                break
             except OSError:
-                time.sleep(0.1)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                continue
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            return
 
     browser = threading.Thread(target=stop_when_it_answers)
     browser.start()
-    code = papi_exit_code(*shlex.split(line)[1:], "--port", port)
-    browser.join()
+    try:
+        code = papi_exit_code(*shlex.split(line)[1:], "--port", port)
+    finally:
+        ended.set()
+        browser.join()
     assert code == 0, line
 
 
