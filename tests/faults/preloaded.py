@@ -16,6 +16,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -158,6 +159,7 @@ def _obey(arguments: list[str], output: str, faults: dict[str, Any], env: dict[s
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
+    threading._shutdown()  # first, as in any interpreter: worker processes are told to end here, and joined below
     atexit._run_exitfuncs()
     return code
 
