@@ -32,7 +32,7 @@ from papi.training.engine import train_step
 from papi.training.optim import build_optimizer
 from papi.types import Progress
 
-FILE = Path("docs/pictures/growth.svg")
+FILE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "growth.svg"
 SAMPLES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 CLASSES = (10, 30, 100, 300, 1000)
 SIDES = (16, 24, 32, 48, 64)

@@ -102,9 +102,9 @@ class AllGraphs(PaPi):
     """Keeps the graph of every pass."""
 
     def further_passes(
-        self, first: Output, views: Sequence[Tensor], mixed: Callable[[Tensor], Tensor], learning: bool
+        self, first: Output, views: Sequence[Tensor], mixed: Callable[..., list[Tensor]], learning: bool
     ) -> tuple[list[Output], list[Tensor]]:
-        return [first, self.network(views[1])], [self.network.encode(mixed(view)) for view in views]
+        return [first, self.network(views[1])], [self.network.encode(view) for view in mixed(*views)]
 
 
 def test_clean_strong_view_without_graph() -> None:

@@ -324,7 +324,7 @@ class TestCheaperForms:
     def test_one_pass(self) -> None:
         inputs, encoded, projected = self.hooked(PaPiConfig(passes="one"))
         assert encoded == [True]
-        assert sorted(projected) == [False, True]
+        assert projected == [True]  # one projection is aligned, and serves the prototypes
         assert len(self.batch.views) == 1
         torch.testing.assert_close(inputs[0], self.batch.views[0])
 

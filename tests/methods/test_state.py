@@ -48,7 +48,7 @@ class TestPrototypes:
         features, labels = unit_rows(12).view(2, 6, -1), torch.arange(12).view(2, 6) % 3
         one_by_one, together = Prototypes(3, features.shape[2]), Prototypes(3, features.shape[2])
         one_by_one.average(torch.cat([features[0], features[1]]), torch.cat([labels[0], labels[1]]), 0.8)
-        together.average(features, labels, 0.8)
+        together.average(features.movedim(0, 1), labels.T, 0.8)  # (B, V, d)
         torch.testing.assert_close(together.value, one_by_one.value, rtol=0, atol=0)
 
 

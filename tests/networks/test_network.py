@@ -207,11 +207,12 @@ class TestNetwork:
         features = torch.randn(5, 4)
         torch.testing.assert_close(network.project(features), features / features.norm(dim=1, keepdim=True))
 
-    def test_autocast_computes_in_half_and_projects_in_single(self) -> None:
+    def test_autocast_encodes_in_half_and_computes_heads_in_single(self) -> None:
         network = build("small", IMAGE, 4, project=True)
         network.autocast = torch.bfloat16
         output = network(torch.rand(3, *IMAGE))
-        assert output.logits.dtype == torch.bfloat16
+        assert torch.equal(output.features, output.features.bfloat16().float())
+        assert output.logits.dtype == torch.float32
         assert network.project(output.features).dtype == torch.float32
 
 
