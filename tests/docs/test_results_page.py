@@ -70,7 +70,8 @@ def test_the_overview_stays_short_and_true_to_its_rows_when_all_is_run(kept: Res
         for table in (*suite.tables, *(figure.table for figure in suite.figures)):
             for task in table.tasks:
                 for entry in table.entries:
-                    for seed in set(table.seeds) - outcome(table, entry, task, every).runs.keys():
+                    have = () if entry.label == "EM" else outcome(table, entry, task, every).runs.keys()
+                    for seed in set(table.seeds).difference(have):
                         new = result(table, entry, seed, 0.99 if entry.label == "EM" else 0.5, task)
                         more = {"mean_candidates": 3.0, "disambiguation_accuracy": 0.9}
                         every[new.key] = replace(new, values=new.values | more)
