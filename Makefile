@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
-# One thread per test process, because two processes share two cores.
+# One thread per process, because two processes share two cores.
 TEST_ENV := OMP_NUM_THREADS=1
 
 .PHONY: demo test test-slow faults fuzz lint lock sbom bench bench-quick clean browser docs
@@ -43,7 +43,7 @@ lint: $(READY)  ## style, types, unsafe calls, and the English of the documentat
 
 # Warnings are errors: a broken link, an unknown name or a tutorial that fails stops the build.
 docs: $(DOCS_READY) browser  ## build the documentation site in build/site, and test it in a browser
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build --fail-on-warning --keep-going --jobs 2 --quiet docs build/site
+	$(TEST_ENV) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sphinx-build --fail-on-warning --keep-going --jobs 2 --quiet docs build/site
 	$(TEST_ENV) PAPI_SITE=build/site $(BIN)/pytest -q -n 2 --dist load tests/browser/test_site.py
 	@echo "The site is in build/site: open build/site/index.html in a browser."
 
@@ -62,15 +62,16 @@ bench-quick: $(READY)  ## the same without the long runs: under a minute
 clean:  ## remove what the targets created
 	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# Every file is checked against its hash. torch without CUDA is installed if it is available, otherwise PyPI's torch.
+# Every file is checked against its hash, and compiled on first import: most files are never imported.
+# torch without CUDA is installed if it is available, otherwise PyPI's torch.
 # The last step installs this project and what is not locked: the CUDA libraries, if torch needs them.
 $(READY): pyproject.toml constraints.txt requirements.lock requirements-cpu.lock
 	$(PYTHON) -m venv .venv
-	-$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements-cpu.lock 2>/dev/null
-	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock
+	-$(BIN)/pip install --quiet --no-compile --require-hashes --no-deps --requirement requirements-cpu.lock 2>/dev/null
+	$(BIN)/pip install --quiet --no-compile --require-hashes --no-deps --requirement requirements.lock
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
 	touch $(READY)
 
 $(DOCS_READY): $(READY) requirements-docs.lock
-	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements-docs.lock
+	$(BIN)/pip install --quiet --no-compile --require-hashes --no-deps --requirement requirements-docs.lock
 	touch $(DOCS_READY)

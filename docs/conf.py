@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from docutils import nodes
+from jupyter_cache import get_cache
 from latex2mathml.converter import convert
 
 ROOT = Path(__file__).parents[1]
@@ -74,6 +75,7 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
     "show_prev_next": True,
 }
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_sidebars = {"index": [], "start": [], "contributing": [], "changelog": []}  # these pages have no section
 copybutton_prompt_text = "$ "
 
@@ -120,8 +122,22 @@ def _formula(writer: object, node: object) -> None:
     raise nodes.SkipNode
 
 
+def _spread_tutorials(app: object, environment: object, names: list[str]) -> None:
+    """Put equal numbers of other pages between the tutorials.
+
+    Each process reads neighbouring pages, and tutorials take most of the time because they train models.
+    """
+    tutorials = [name for name in names if name.startswith("tutorials/")]
+    names[:] = [name for name in names if name not in tutorials]
+    distance = len(names) // max(1, len(tutorials)) + 1
+    for number, name in enumerate(tutorials):
+        names.insert(number * distance, name)
+    get_cache(nb_execution_cache_path).list_cache_records()  # creates the cache before processes share it
+
+
 def setup(app: object) -> None:
     """Register the hooks above with Sphinx."""
+    app.connect("env-before-read-docs", _spread_tutorials)  # type: ignore[attr-defined]
     app.connect("source-read", _lead_inside)  # type: ignore[attr-defined]
     app.connect("doctree-read", _plain_cells)  # type: ignore[attr-defined]
     app.connect("doctree-read", _markdown_alone)  # type: ignore[attr-defined]
