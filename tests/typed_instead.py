@@ -144,6 +144,11 @@ TABLE = (
         check=tested_by("tests/networks/test_pretrained.py::test_a_real_encoder"),
     ),
     Instead(
+        "(papi train --preset paper) --epochs 3 --device cuda --precision ([a-z0-9]+)(.*)",
+        "it needs a GPU",
+        type=r"\1 --epochs 1 --limit 64 --network small --precision \2\3",
+    ),
+    Instead(
         "torchrun --nproc-per-node 8 (.*)",
         "eight processes are too many for two cores",
         type=r"torchrun --standalone --nproc-per-node 2 \1",

@@ -170,12 +170,11 @@ class Evaluator:
         Samples are processed in parts to limit memory.
         """
         packs = isinstance(method.candidates, PackedSets)
-        found: list[tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]] = []
-        rows_of: list[Matrix] = []
-        for rows in self._parts(samples, candidates.shape[1]):
+
+        def resolved(rows: slice) -> _Labels:  # its temporary arrays are freed before those of the next part
             sets = candidates[rows]
             now = evaluate(method.result, samples[rows], self.normalise, method.prototypes)
-            given = prior(rows, sets)
+            given = prior(rows, sets) if known is None else None
             sets = sets.cpu()
             opinion = candidate_softmax(now.logits / temperature, sets)
             if known is not None:
@@ -188,15 +187,15 @@ class Evaluator:
             }
             if now.prototype_scores is not None:
                 arrays["prototype_label"] = candidate_argmax(now.prototype_scores, sets).numpy()
-            found.append((arrays, confidence.argmax(1).numpy(), sets.sum(1).numpy()))
-            whole = confidence.numpy()
-            rows_of.append(PackedRows.of(whole, sets.numpy()) if packs else whole)
-        arrays_of, likeliest, sizes = zip(*found, strict=True)
+            likeliest, sizes, whole = confidence.argmax(1).numpy(), sets.numpy().sum(1), confidence.numpy()
+            return _Labels(PackedRows.of(whole, sets.numpy()) if packs else whole, arrays, likeliest, sizes)
+
+        parts = [resolved(rows) for rows in self._parts(samples, candidates.shape[1])]
         return _Labels(
-            reduce(_joined, rows_of),
-            {name: np.concatenate([each[name] for each in arrays_of]) for name in arrays_of[0]},
-            np.concatenate(likeliest),
-            np.concatenate(sizes),
+            reduce(_joined, (part.confidence for part in parts)),
+            {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
+            np.concatenate([part.likeliest for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
         )
 
     def _parts(self, samples: Tensor, classes: int) -> Iterator[slice]:
