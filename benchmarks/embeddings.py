@@ -20,7 +20,7 @@ from papi.data.images.photos import Photos, content_of
 from papi.networks import build
 from papi.networks.preparation import Preparation
 
-PHOTOS, SIDE = 24, 400
+PHOTOS, SIDE = 64, 400  # one piece of the cache, so that saving it counts as it does for thousands of photos
 VIEWS = 4  # weak views, and as many strong ones
 BATCH = 36
 LITE0 = "efficientnet_lite_pytorch"
