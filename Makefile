@@ -62,16 +62,16 @@ bench-quick: $(READY)  ## the same without the long runs: under a minute
 clean:  ## remove what the targets created
 	rm -rf .venv build dist runs/demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# Every file is checked against its hash, and compiled on first import: most files are never imported.
+# Every file is checked against its hash.
 # torch without CUDA is installed if it is available, otherwise PyPI's torch.
 # The last step installs this project and what is not locked: the CUDA libraries, if torch needs them.
 $(READY): pyproject.toml constraints.txt requirements.lock requirements-cpu.lock
 	$(PYTHON) -m venv .venv
-	-$(BIN)/pip install --quiet --no-compile --require-hashes --no-deps --requirement requirements-cpu.lock 2>/dev/null
-	$(BIN)/pip install --quiet --no-compile --require-hashes --no-deps --requirement requirements.lock
+	-$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements-cpu.lock 2>/dev/null
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements.lock
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
 	touch $(READY)
 
 $(DOCS_READY): $(READY) requirements-docs.lock
-	$(BIN)/pip install --quiet --no-compile --require-hashes --no-deps --requirement requirements-docs.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements-docs.lock
 	touch $(DOCS_READY)
