@@ -207,6 +207,27 @@ def test_threads_of_the_first_part_are_kept(toy_dataset: Dataset, tmp_path: Path
         torch.set_num_threads(1)
 
 
+def started_threads(data: Dataset, folder: Path, config: RunConfig, stop: Callable[[], bool] | None = None) -> int:
+    return next(event.threads for event in train(data, folder, config, stop) if isinstance(event, run.Started))
+
+
+def test_a_network_of_the_package_trains_on_features_with_one_thread(toy_dataset: Dataset, tmp_path: Path) -> None:
+    rows = toy_dataset.samples.reshape(len(toy_dataset.samples), -1)[:, :20].astype(np.float32)
+    features = replace(toy_dataset, samples=rows, test_samples=None, test_labels=None, mean=(), std=()).measured()
+    mlp = replace(CONFIG, network="mlp")
+    default = replace(mlp, threads=None)
+    torch.set_num_threads(2)
+    try:
+        train(features, tmp_path / "asked", replace(mlp, threads=2), stop_after(2))
+        assert started_threads(features, tmp_path / "asked", default) == 2
+        assert started_threads(features, tmp_path / "default", default, stop_after(2)) == 1
+        assert torch.get_num_threads() == 2
+        outside = replace(default, network="papi.networks.mlp:MLP")
+        assert started_threads(features, tmp_path / "outside", outside) == 2
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_another_number_of_threads_is_refused(toy_dataset: Dataset, tmp_path: Path) -> None:
     train(toy_dataset, tmp_path, stop=stop_after(2))
     with pytest.raises(UserError, match="began with --threads 1, and would not be reproducible with 2"):

@@ -273,7 +273,7 @@ class RunConfig:
     seed: int = 0
     """Random seed: the same seed gives the same model, bit for bit."""
     threads: int | None = None
-    """Number of CPU threads. [default: all cores]"""
+    """Number of CPU threads. [default: all cores; 1 to train on features with a network of the package]"""
     device: str = "auto"
     """Device to train on: cpu, cuda, cuda:1 …; auto uses a GPU if there is one."""
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)

@@ -74,7 +74,8 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     device : str, default="auto"
         Device to train on: cpu, cuda, cuda:1 …; auto uses a GPU if there is one.
     threads : int or None, default=None
-        Number of CPU threads. None keeps the setting of torch.
+        Number of CPU threads. None uses one to train on features with a network of the package, and otherwise keeps
+        the setting of torch.
     random_state : int, RandomState or None, default=0
         Random seed: the same number gives the same model.
     warm_start : bool, default=False

@@ -18,7 +18,7 @@ from papi.errors import UserError
 from papi.methods import find_method
 from papi.methods.config import Passes
 from papi.methods.packed import memory_notes
-from papi.networks import Factory, reference, title
+from papi.networks import NETWORKS, Factory, reference, title
 from papi.networks.pretrained import Pretrained
 from papi.runs import checkpoint
 from papi.runs.decisions import read_decisions
@@ -153,7 +153,8 @@ def train(
     if finish_now and not is_stopped(path) and not folder.summary_file.exists():
         raise UserError(f"{path} does not contain an interrupted run: leave out --finish-now to train.")
     with distributed.joined(find_device(config.device)), _owned(folder):
-        _set_threads(config.threads, folder)  # the annotator's predictions depend on it, too
+        # The annotator's predictions depend on it, too.
+        config = replace(config, threads=_set_threads(config.threads, folder))
         config, notes = with_network(config, folder)
         asked = with_tuning(config)
         config = with_recorded(asked, folder)
@@ -197,7 +198,7 @@ def _head_first(
     """
     frozen = replace(
         config, tune="head", head="linear", epochs=None, batch_size=None, drop_last=None, optim=OptimConfig(),
-        select="last", stop_when="never", data_holdout=None, data_views=0, calibrate=False, compile=False,
+        select="last", stop_when="never", data_holdout=None, data_views=0, calibrate=False, compile=False, threads=None,
     )  # fmt: skip
     seen = seen_by(encoder, photos, frozen, stop_requested, progress, roots=False)  # a root's slope is infinite at zero
     if seen is None:
@@ -239,7 +240,7 @@ def fit(
             "module, or train without a folder."
         )
     with _owned(folder):
-        _set_threads(settings.threads, folder)
+        settings = replace(settings, threads=_set_threads(settings.threads, folder))
         yield from _fit(dataset, candidates, settings, folder, stop_requested, parent, network, encoder)
 
 
@@ -329,27 +330,28 @@ def _fit(
     finish_now: bool = False,
 ) -> Iterator[Event]:
     """Prepare the run, resume it, train, and evaluate it at the end."""
-    described = None if encoder is None else card_of_encoder(encoder, settings)
-    identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model, described)
-    _require_same_data(identity)
-    folder = folder if distributed.is_first() else None
-    summary = distributed.from_first(lambda: _summary_of(folder, identity))
-    if summary is not None:
-        yield Finished(summary)
-        return
-    run = prepare(dataset, candidates, settings, identity, parent, network, encoder)
-    point = distributed.from_first(lambda: _resume(run, folder))
-    if point.summary is not None:
-        yield Finished(point.summary)
-        return
-    if finish_now and point.state is None:
-        raise UserError("there is no readable checkpoint: leave out --finish-now to train the run again.")
-    yield _started(run, point)
-    ending = yield from _loop(run, point.state, folder, stop_requested, finish_now)
-    if not finish_now and not _is_over(settings, ending.state):
-        yield Stopped(ending.state["epoch"], ending.state["step"])
-        return
-    yield _conclude(run, ending, folder)
+    with _threads_for(settings, dataset, network):
+        described = None if encoder is None else card_of_encoder(encoder, settings)
+        identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model, described)
+        _require_same_data(identity)
+        folder = folder if distributed.is_first() else None
+        summary = distributed.from_first(lambda: _summary_of(folder, identity))
+        if summary is not None:
+            yield Finished(summary)
+            return
+        run = prepare(dataset, candidates, settings, identity, parent, network, encoder)
+        point = distributed.from_first(lambda: _resume(run, folder))
+        if point.summary is not None:
+            yield Finished(point.summary)
+            return
+        if finish_now and point.state is None:
+            raise UserError("there is no readable checkpoint: leave out --finish-now to train the run again.")
+        yield _started(run, point)
+        ending = yield from _loop(run, point.state, folder, stop_requested, finish_now)
+        if not finish_now and not _is_over(settings, ending.state):
+            yield Stopped(ending.state["epoch"], ending.state["step"])
+            return
+        yield _conclude(run, ending, folder)
 
 
 def _is_over(settings: Settings, state: checkpoint.State) -> bool:
@@ -515,8 +517,11 @@ def _require_same_data(identity: Values) -> None:
         raise UserError("the processes of this run have read different data: use the same files on every machine.")
 
 
-def _set_threads(asked: int | None, folder: RunFolder | None) -> None:
-    """Set the threads of a new run as requested. A resumed run keeps its number, so that results are bit-equal."""
+def _set_threads(asked: int | None, folder: RunFolder | None) -> int | None:
+    """Set the threads of a new run as requested. A resumed run keeps its number, so that results are bit-equal.
+
+    Returns the number, or None if it is left open.
+    """
 
     def recorded() -> int | None:
         record = folder.read_record() if folder is not None else None
@@ -531,3 +536,21 @@ def _set_threads(asked: int | None, folder: RunFolder | None) -> None:
     threads = distributed.from_first(recorded)
     if threads:
         torch.set_num_threads(threads)
+    return threads
+
+
+@contextmanager
+def _threads_for(settings: Settings, dataset: Dataset, network: Factory | nn.Module | None) -> Iterator[None]:
+    """Use one thread to train a network of the package on features, unless the settings name a number.
+
+    A step takes about a millisecond. Two threads hardly make it shorter, and if other programs use the cores, they wait
+    for each other for most of the time: a run of 10 seconds took 170.
+    """
+    before = torch.get_num_threads()
+    built_in = network is None and (settings.head or settings.network) in NETWORKS
+    if settings.threads is None and dataset.kind == "features" and built_in:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
