@@ -5,6 +5,7 @@ with a plain step in `benchmarks/`.
 """
 
 import copy
+import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,10 +17,13 @@ from torch.nn.functional import max_pool2d, pixel_unshuffle
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
 from papi.data.views.images import ImageViews, NormaliseImages
+from papi.methods.losses import kl_divergence, mixed_kl_divergence
 from papi.methods.packed import PackedConfidence, packed
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import Network, Output, build
+from papi.networks.mlp import DropHalf
 from papi.networks.small import SmallResNet
+from papi.randomness import draws
 from papi.training.engine import train_step
 from papi.training.evaluation import evaluate
 from papi.types import Progress
@@ -192,3 +196,31 @@ def test_evaluation_in_large_batches_without_graph() -> None:
     normalise = NormaliseImages(MEAN, STD, torch.device("cpu"))
     ours = evaluate(training.method.network, training.images, normalise).probabilities
     torch.testing.assert_close(ours, plainly(plain, training.images, lambda x: literal(x).contiguous()))
+
+
+def test_dropout_from_single_bits() -> None:
+    """Bit-equal: the bit decides the comparison that torch makes with the same draw."""
+    values, results = torch.randn(128, 256, requires_grad=True), []
+    for drop in (DropHalf(), nn.Dropout(0.5)):
+        torch.manual_seed(0)
+        dropped = drop(values)
+        (gradient,) = torch.autograd.grad(dropped.square().sum(), values)
+        results.append((dropped, gradient, torch.rand(1)))
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(*results, strict=True))
+
+
+def test_one_divergence_without_mixture() -> None:
+    """Bit-equal: the other one had no weight."""
+    target, partner = (torch.rand(8, 5).softmax(1) for _ in range(2))
+    ours, theirs = (torch.linspace(-3, 3, 40).view(8, 5).requires_grad_() for _ in range(2))
+    mixed = mixed_kl_divergence(target, partner, 1.0, ours)
+    both = 1.0 * kl_divergence(target, theirs) + 0.0 * kl_divergence(partner, theirs)
+    assert torch.equal(mixed, both)
+    assert torch.equal(*(torch.autograd.grad(loss, logits)[0] for loss, logits in ((mixed, ours), (both, theirs))))
+
+
+def test_key_without_a_seed_of_the_system() -> None:
+    """Bit-equal: numpy drew that seed, but did not use it."""
+    name = int.from_bytes(hashlib.sha256(b"shuffle").digest()[:8], "little")
+    plain = np.random.Generator(np.random.Philox(key=[7, name], counter=[0, 0, 3, 2]))
+    assert np.array_equal(draws(7, "shuffle", 2, 3).random(9), plain.random(9))

@@ -5,19 +5,36 @@ There is no generator state to save: a run that resumes after a kill draws the s
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import DTypeLike, NDArray
 
 Size = int | tuple[int, ...]
 
 
 def draws(seed: int, stream: str, epoch: int = 0, step: int = 0) -> np.random.Generator:
     """The generator for one purpose (`stream`) at one epoch and step of the run."""
-    name = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little")
     # Philox counts up in the low words; epoch and step in the high words keep the sequences distinct.
-    return np.random.Generator(np.random.Philox(key=[seed, name], counter=[0, 0, step, epoch]))
+    return np.random.Generator(np.random.Philox(_Key(seed, stream), counter=[0, 0, step, epoch]))  # type: ignore[arg-type]
+
+
+class _Key(ISeedSequence):
+    """The key of a stream. If it were passed as `key`, numpy would still ask the system for a seed first."""
+
+    def __init__(self, seed: int, stream: str) -> None:
+        self.words = np.array([seed, _number_of(stream)], np.uint64)
+
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.uint64]:
+        """The two words that Philox asks for."""
+        return self.words
+
+
+@cache
+def _number_of(stream: str) -> int:
+    return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "little")
 
 
 class Draws(Protocol):

@@ -1,5 +1,7 @@
 """The optimizer's parameters, and the learning rates by name."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Literal
 
@@ -46,9 +48,45 @@ def make_module() -> nn.Module:
 @pytest.mark.parametrize(("optimizer", "kind"), [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)])
 def test_kinds(optimizer: Optimizer, kind: type) -> None:
     built = build_optimizer(make_module(), config(optimizer))
-    assert type(built) is kind
+    assert isinstance(built, kind)
     assert built.param_groups[0]["lr"] == 0.1
     assert built.param_groups[0]["weight_decay"] == 0.01
+
+
+def test_steps_are_those_of_torch() -> None:
+    ours, theirs = make_module(), make_module()
+    built = build_optimizer(ours, config())
+    groups = [
+        {**group, "params": list(theirs.parameters())[:-1]} for group in build_optimizer(ours, config()).param_groups
+    ]
+    plain = torch.optim.SGD(groups)
+    for step in range(3):
+        for module, optimizer in ((ours, built), (theirs, plain)):
+            optimizer.zero_grad()
+            module(torch.full((4, 3), float(step)) + torch.eye(4, 3)).square().sum().backward()
+            optimizer.step()
+    assert all(mine.equal(other) for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True))
+
+
+def test_compiler_is_not_imported() -> None:
+    """It takes longer to import than a head to train."""
+    steps = """
+import sys, torch
+from papi.config import OptimSettings
+from papi.training.optim import build_optimizer
+for name in ("sgd", "adam"):
+    module = torch.nn.Linear(2, 1)
+    settings = OptimSettings(
+        optimizer=name, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01, decay="all", schedule="constant"
+    )
+    optimizer = build_optimizer(module, settings)
+    module(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", steps], check=True)
 
 
 def test_nesterov_needs_momentum() -> None:

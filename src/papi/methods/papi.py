@@ -315,7 +315,7 @@ class PaPi(Listening):
         target = self.confidence.averaged(batch.index, guess, confidence_momentum)  # Eq. 3, before the loss
         labels = [label, *(candidate_argmax(view.logits, candidates) for view in clean[1:])]
         prototype_scores, targets = self.update(part, batch.index, target, projected, labels, prototype_momentum)
-        other = targets[partner]
+        other = targets.index_select(0, partner)
         classification = soft_cross_entropy(first.logits, target) + self.balance(first.logits)
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification

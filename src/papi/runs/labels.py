@@ -4,7 +4,6 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from papi.data.packed_rows import Matrix, PackedRows, parts_of
 
@@ -148,6 +147,8 @@ def find_together(candidates: np.ndarray, confidence: Matrix) -> Together:
 
 
 def _packed_together(confidence: PackedRows) -> Together:
+    from scipy.sparse import csr_array  # type: ignore[import-untyped]  # here, so that training starts quickly
+
     believed = np.nan_to_num(confidence.values.astype(np.float64), nan=0, posinf=0, neginf=0).clip(min=0)
     inside = np.repeat(np.add.reduceat(believed, confidence.starts[:-1]), confidence.sizes)
     size = np.repeat(confidence.sizes, confidence.sizes)

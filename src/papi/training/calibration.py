@@ -1,8 +1,6 @@
 """Temperature scaling: divides logits by one number, so that a confidence of 90 % means an accuracy of 90 %."""
 
 import numpy as np
-from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
-from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 LOWEST, HIGHEST = 0.05, 20.0
 SAMPLES = 10_000  # enough to fit one number in less than a second
@@ -15,6 +13,10 @@ def fit_temperature(logits: np.ndarray, candidates: np.ndarray, *, lowest: float
     independently of the true label, this is the likelihood of the sets, so with enough sets T is as good as one fitted
     on true labels. Sets that contain all labels are ignored; if all sets do, T is 1.
     """
+    # imported here so that training starts quickly
+    from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
+    from scipy.special import logsumexp  # type: ignore[import-untyped]
+
     telling = np.flatnonzero(~candidates.all(1))
     if not len(telling):
         return 1.0

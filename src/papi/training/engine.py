@@ -114,19 +114,22 @@ def fit(
             new_phase = method.start_epoch(Progress(epoch, epochs, 0, len(loader), loader.seed), loader.plain)
             if new_phase:
                 optimizer.state.clear()
-        first_bad = torch.tensor(-1, device=loader.device)
+        unchecked: list[Tensor] = []  # losses of the last steps
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):
             progress = Progress(epoch, epochs, step, len(loader), loader.seed)
             output = train_step(method, optimizer, learning_rate(progress), batch, progress, scaler, clip_norm)
             tally.add(output, batch)
-            first_bad = torch.where(torch.isfinite(output.loss.detach()) | (first_bad >= 0), first_bad, step)
+            unchecked.append(output.loss.detach())
             last = step + 1 == len(loader)
             due = snapshot_due(step + 1 - saved_step, clock.since_save())
             stop, due = distributed.any_of(stop_requested(), due)
             save = not last and (stop or due)
             if save or last or (step + 1) % FINITE_CHECK_STEPS == 0:
-                _require_finite("loss", int(first_bad), loader, epoch)
+                finite = torch.stack(unchecked).isfinite().tolist()
+                first_bad = -1 if all(finite) else step + 1 - len(finite) + finite.index(False)
+                _require_finite("loss", first_bad, loader, epoch)
+                unchecked = []
             if save or last:  # the loss does not reflect the last update yet
                 _require_finite("network", -1 if _is_finite(method.network) else step, loader, epoch)
             yield Stepped(progress)

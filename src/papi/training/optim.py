@@ -1,6 +1,7 @@
 """Builds the optimizer and the learning-rate schedule of a config."""
 
 from collections.abc import Callable
+from inspect import unwrap
 from typing import Any
 
 import torch
@@ -18,6 +19,30 @@ _ENCODER = ".encoder."  # part of the names of encoder parameters
 _HALF_LIFE = 50  # epochs after which an exponential schedule has halved
 
 
+class _Light(torch.optim.Optimizer):
+    """torch's optimizers without their wrappers for its compiler.
+
+    The first call of a wrapped method imports the compiler, which takes longer than some heads take to train.
+    """
+
+    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = unwrap(torch.optim.Optimizer.load_state_dict)
+
+
+class SGD(_Light, torch.optim.SGD):
+    """`torch.optim.SGD`."""
+
+    step = torch.no_grad()(unwrap(torch.optim.SGD.step))
+
+
+class Adam(_Light, torch.optim.Adam):
+    """`torch.optim.Adam`."""
+
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
+
+
 def build_optimizer(module: nn.Module, config: OptimSettings) -> torch.optim.Optimizer:
     """Build SGD or Adam over all trainable parameters. Both add weight decay to the gradient, as the releases do.
 
@@ -31,9 +56,9 @@ def build_optimizer(module: nn.Module, config: OptimSettings) -> torch.optim.Opt
         share = config.encoder_lr / config.lr if config.lr else 0.0
         groups += [group | {"share": share} for group in _by_decay([learning[name] for name in encoder], config)]
     if config.optimizer == "adam":
-        return torch.optim.Adam(groups, lr=config.lr, fused=True)
+        return Adam(groups, lr=config.lr, fused=True)
     nesterov = config.nesterov and config.momentum > 0
-    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
+    return SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=nesterov, fused=True)
 
 
 def _by_decay(parameters: list[nn.Parameter], config: OptimSettings) -> list[dict[str, Any]]:

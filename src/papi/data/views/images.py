@@ -4,6 +4,8 @@ All random numbers of a batch are drawn first, as arrays; then a few tensor oper
 the images. Views stay `uint8`; `NormaliseImages` converts them to the network's input.
 """
 
+from functools import cache
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -56,8 +58,13 @@ def flip_and_crop(images: Tensor, recipe: ViewRecipe, draws: Draws) -> Tensor:
 
 def _crop_positions(count: int, size: int, padding: int, draws: Draws) -> np.ndarray:
     """The source row (or column) of each target row of each image: a random shift, reflected at the borders."""
-    shift = draws.integers(-padding, padding + 1, count)
-    position = np.abs(np.arange(size) + shift[:, None])
+    return _reflected(size, padding)[padding + draws.integers(-padding, padding + 1, count)]
+
+
+@cache
+def _reflected(size: int, padding: int) -> np.ndarray:
+    """`(2 * padding + 1, size)`: the source positions for each shift from -`padding` to `padding`."""
+    position = np.abs(np.arange(size) + np.arange(-padding, padding + 1)[:, None])
     reflected: np.ndarray = np.where(position >= size, 2 * (size - 1) - position, position)
     return reflected
 
