@@ -162,6 +162,16 @@ def test_the_result(console: Console, capsys: Out) -> None:
     assert shlex.split(python)[-1] == 'import papi; print(papi.load("a run").class_names)'
 
 
+def test_next_steps_name_a_network_from_outside(console: Console, capsys: Out) -> None:
+    result = summary(test_accuracy=0.9, test_accuracy_best=0.95)
+    train_words.conclude(console, result, Path("run"), already=False, network="my.package:make")
+    said = capsys.readouterr().out
+    assert "  papi evaluate run --network my.package:make\n" in said
+    assert 'papi.load("run", network="my.package:make")' in said
+    train_words.conclude(console, result, Path("run"), already=False, network="timm:resnet18")
+    assert "resnet18" not in capsys.readouterr().out
+
+
 def test_a_result_without_true_labels(console: Console, capsys: Out) -> None:
     train_words.conclude(console, summary(), Path("run"), already=True)
     said = capsys.readouterr().out

@@ -30,7 +30,7 @@ def show_training(config: RunConfig, folder: Path, *, tensorboard: bool, finish_
     def begin(stop: Callable[[], bool], prepare: Callable[[str, int, int], None]) -> Iterator[run.Event]:
         return run.train(config, folder, stop, prepare, finish_now=finish_now)
 
-    follow(folder, begin, tensorboard=tensorboard)
+    follow(folder, begin, tensorboard=tensorboard, network=config.network)
 
 
 def show_training_on(
@@ -57,13 +57,16 @@ def show_training_on(
             progress=prepare,
         )
 
-    follow(folder, begin, then_labels=True)
+    follow(folder, begin, then_labels=True, network=network)
 
 
-def follow(folder: Path, begin: Begin, *, tensorboard: bool = False, then_labels: bool = False) -> None:
+def follow(
+    folder: Path, begin: Begin, *, tensorboard: bool = False, then_labels: bool = False, network: str | None = None
+) -> None:
     """Show the progress of training. If it is interrupted, print how to continue and end the process.
 
-    With `then_labels`, the caller writes the labels of the run next, so the next steps leave that out.
+    With `then_labels`, the caller writes the labels of the run next, so the next steps leave that out. They include the
+    `network` that the user has named if its code is from outside the package.
     """
     scalars: Scalars | None = None
     columns: tuple[Column, ...] = ()
@@ -89,7 +92,8 @@ def follow(folder: Path, begin: Begin, *, tensorboard: bool = False, then_labels
                     scalars.add(event.row)
             elif isinstance(event, run.Finished):
                 bar.stop()
-                conclude(console, event.summary, folder, already=event.trained is None, then_labels=then_labels)
+                already = event.trained is None
+                conclude(console, event.summary, folder, already=already, then_labels=then_labels, network=network)
             elif isinstance(event, run.Stopped):
                 bar.stop()
                 console.print(f"Stopped in epoch {event.epoch + 1} after step {event.step}. All progress is saved.")

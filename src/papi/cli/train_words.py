@@ -11,6 +11,7 @@ from rich.console import Console
 from papi import train as run
 from papi.cli.terminal import counted, printable
 from papi.config import Settings
+from papi.files.outside import LIBRARIES
 from papi.methods.config import Passes
 from papi.runs.schema import EpochRow, Summary
 
@@ -93,7 +94,15 @@ def _percent(value: float | None, width: int = 0) -> str:
     return ("–" if value is None else f"{value:.2%}").rjust(width)
 
 
-def conclude(console: Console, summary: Summary, folder: Path, *, already: bool, then_labels: bool = False) -> None:
+def conclude(
+    console: Console,
+    summary: Summary,
+    folder: Path,
+    *,
+    already: bool,
+    then_labels: bool = False,
+    network: str | None = None,
+) -> None:
     """Print the result, the folder of the run and the next steps."""
     console.print()
     what = noun(summary.kind)
@@ -123,7 +132,8 @@ def conclude(console: Console, summary: Summary, folder: Path, *, already: bool,
     speed = "" if summary.images_per_second is None else f" at {summary.images_per_second:,.0f} {what}s/s"
     console.print(f"Trained in {summary.seconds:.0f} s{speed}")
     console.print(f"Results are in {folder}: model.safetensors, metrics.jsonl, summary.json")
-    _next_steps(console, folder, tested=summary.test_accuracy is not None, labels=not then_labels)
+    outside = network if network is not None and ":" in network and not network.startswith(LIBRARIES) else None
+    _next_steps(console, folder, outside, tested=summary.test_accuracy is not None, labels=not then_labels)
 
 
 def _ended_early(summary: Summary, folder: Path, already: bool) -> str:
@@ -168,15 +178,18 @@ def _prototypes(summary: Summary) -> list[str]:
     ]
 
 
-def _next_steps(console: Console, folder: Path, *, tested: bool, labels: bool) -> None:
+def _next_steps(console: Console, folder: Path, network: str | None, *, tested: bool, labels: bool) -> None:
+    """Print the next commands, with the name of a `network` from outside the package where its code is needed."""
     name = shlex.quote(str(folder))
-    use = f"import papi; print(papi.load({json.dumps(str(folder))}).class_names)"
+    option = "" if network is None else f" --network {shlex.quote(network)}"
+    argument = "" if network is None else f", network={json.dumps(network)}"
+    use = f"import papi; print(papi.load({json.dumps(str(folder))}{argument}).class_names)"
     console.print("Next:")
     console.print(f"  papi report {name} --open", soft_wrap=True)
     if labels:
         console.print(f"  papi labels {name}", soft_wrap=True)
     if tested:
-        console.print(f"  papi evaluate {name}", soft_wrap=True)
+        console.print(f"  papi evaluate {name}{option}", soft_wrap=True)
     console.print(f"  python -c {shlex.quote(use)}", soft_wrap=True)
 
 
