@@ -25,7 +25,8 @@ class _Key(ISeedSequence):
     """The key of a stream. If it were passed as `key`, numpy would still ask the system for a seed first."""
 
     def __init__(self, seed: int, stream: str) -> None:
-        self.words = np.array([seed, _number_of(stream)], np.uint64)
+        # numpy makes floats of a small and a very large integer. Their rounding is part of the key of earlier versions.
+        self.words = np.array([seed, _number_of(stream)]).astype(np.uint64)
 
     def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.uint64]:
         """The two words that Philox asks for."""
