@@ -21,7 +21,6 @@ from papi.methods.losses import kl_divergence, mixed_kl_divergence
 from papi.methods.packed import PackedConfidence, packed
 from papi.methods.papi import PaPi, PaPiConfig
 from papi.networks import Network, Output, build
-from papi.networks.mlp import DropHalf
 from papi.networks.small import SmallResNet
 from papi.randomness import draws
 from papi.training.engine import train_step
@@ -196,17 +195,6 @@ def test_evaluation_in_large_batches_without_graph() -> None:
     normalise = NormaliseImages(MEAN, STD, torch.device("cpu"))
     ours = evaluate(training.method.network, training.images, normalise).probabilities
     torch.testing.assert_close(ours, plainly(plain, training.images, lambda x: literal(x).contiguous()))
-
-
-def test_dropout_from_single_bits() -> None:
-    """Bit-equal: the bit decides the comparison that torch makes with the same draw."""
-    values, results = torch.randn(128, 256, requires_grad=True), []
-    for drop in (DropHalf(), nn.Dropout(0.5)):
-        torch.manual_seed(0)
-        dropped = drop(values)
-        (gradient,) = torch.autograd.grad(dropped.square().sum(), values)
-        results.append((dropped, gradient, torch.rand(1)))
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(*results, strict=True))
 
 
 def test_one_divergence_without_mixture() -> None:
