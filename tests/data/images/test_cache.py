@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 
 import published_files as published
+from papi.data.dataset import refuse, silent
 from papi.data.images import cache as caching
-from papi.data.images.cache import Wanted, fingerprint, read_images
+from papi.data.images.cache import Wanted, find_faults, fingerprint, read_images
 from papi.errors import UserError
 
 COUNT = 70
@@ -180,3 +181,16 @@ def test_small_sets_are_not_kept(tmp_path: Path, cache: Path) -> None:
     images = read_images([tmp_path / "0.png"], Wanted())
     assert not isinstance(images, np.memmap)
     assert not list(cache.iterdir())
+
+
+def test_damage_behind_a_good_header_is_found_if_problems_are_collected(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 60, 3), np.uint8)
+    photos = [tmp_path / f"{k}.jpg" for k in range(3)]
+    for photo in photos:
+        Image.fromarray(noise).save(photo)
+    photos[1].write_bytes(photos[1].read_bytes()[:-800])
+    find_faults(photos, refuse, silent)  # such a photo is refused when it is used
+    said: list[str] = []
+    find_faults(photos, said.append, silent)
+    assert len(said) == 1
+    assert said[0].startswith(f"{photos[1]} is damaged")

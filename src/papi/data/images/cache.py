@@ -107,9 +107,14 @@ def find_target(files: Sequence[Path], wanted: Wanted, processes: int, report: R
 
 
 def find_faults(files: Sequence[Path], report: Report, progress: Progress) -> None:
-    """Check the headers of images that are decoded later, and report those that cannot be read."""
+    """Check images that are decoded later, and report those that cannot be read.
+
+    Only headers are read, because a damaged image behind a good header stops the run later, too. If `report` returns,
+    such an image has to be found now, so images are decoded, at the smallest size.
+    """
     workers = 1 if len(files) < SMALL else os.cpu_count() or 1
-    for start, (_, faults) in in_order(probe_chunk, files, (), workers):
+    work, how = (probe_chunk, ()) if report is refuse else (decode_chunk, (Target(8, 8, 3),))
+    for start, (_, faults) in in_order(work, files, how, workers):
         tell(files, start, faults, report)
         progress("looking at images", start, len(files))
 
