@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 from torch import nn
 
-from papi.config import OptimConfig, RunConfig, Select, Values, as_typed
+from papi.config import OptimConfig, RunConfig, Select, Tune, Values, as_typed
 from papi.data.dataset import Dataset
 from papi.data.images.arrays import as_image_array
 from papi.data.images.photos import Photos
@@ -29,11 +29,11 @@ from papi.data.own.targets import Targets, candidates_among, is_single, read_tar
 from papi.errors import UserError
 from papi.inference import Model
 from papi.networks import Factory, title
-from papi.networks.pretrained import is_pretrained
+from papi.networks.pretrained import Pretrained, adopt, is_pretrained
 from papi.runs.parent import Parent
 from papi.runs.schema import EpochRow
 from papi.setup.encoder import find_encoder, seen_by, with_tuning
-from papi.train import Event, Finished, fit, settings_for
+from papi.train import Event, Finished, fit, head_first, settings_for
 from papi.training.engine import EpochEnded
 
 
@@ -47,9 +47,13 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     network : str, callable, torch.nn.Module or None, default=None
         Name of a network: small, resnet18 … for images, mlp for features; `package.module:factory`; a function that
         takes the shape of a sample and returns a module from batches to features `(B, D)`; or such a module, which is
-        copied by every fit. With a pretrained encoder (timm:NAME, hf:NAME or torchvision:NAME), a head is trained on
-        its embeddings of photos (paths, Pillow images, or uint8 arrays of any size). None uses the network of the
-        preset.
+        copied by every fit. With a pretrained encoder (timm:NAME, hf:NAME or torchvision:NAME), X contains photos:
+        paths, Pillow images, or uint8 arrays of any size. None uses the network of the preset.
+    tune : {"head", "all"} or None, default=None
+        With a pretrained encoder: train only a head on its features, or fine-tune the encoder afterwards. None trains
+        a head on encoders of timm, transformers and torchvision. With a value, `package.module:factory` and modules
+        are pretrained encoders, too; their attributes `input_size`, `mean`, `std` and `interpolation` say how photos
+        are prepared.
     epochs : int or None, default=None
         Number of training epochs. None uses the value of the preset.
     batch_size : int or None, default=None
@@ -114,6 +118,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         method: str = "papi",
         *,
         network: str | Factory | nn.Module | None = None,
+        tune: Tune | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -132,6 +137,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
     ) -> None:
         self.method = method
         self.network = network
+        self.tune = tune
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -173,7 +179,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
 
     def _fit(self, X: Any, y: Any) -> "PartialLabelClassifier":
         self._require_numbers()
-        if isinstance(self.network, str) and is_pretrained(self.network):
+        if self.tune is not None or (isinstance(self.network, str) and is_pretrained(self.network)):
             return self._fit_photos(X, y)
         samples = self._samples(X, fitting=True)
         targets = read_targets(split_texts(y, self.separator), self.classes)
@@ -186,15 +192,13 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         return self._follow(fit(dataset, targets.candidates, settings, parent=parent, network=own), targets)
 
     def _fit_photos(self, X: Any, y: Any) -> "PartialLabelClassifier":
-        """Train a head on the embeddings of photos by a frozen encoder."""
+        """Train a head on the embeddings of photos by a pretrained encoder, and then the encoder if asked for."""
         if self.warm_start:
             raise ValueError("warm_start is not supported with a pretrained encoder: set warm_start=False.")
         targets = read_targets(split_texts(y, self.separator), self.classes)
         sources = sources_of(X)
         _require_equal_lengths(len(sources), len(targets.candidates))
-        config = with_tuning(self._config())
-        encoder = find_encoder(config)
-        assert encoder is not None, "the network is a pretrained encoder"
+        encoder, config = self._encoder()
         how = encoder.preparation
         names, numbers = tuple(map(str, targets.classes.tolist())), np.arange(len(sources))
         dataset = Dataset("y", names, numbers, how.mean, how.std, labels=targets.labels, candidates=targets.candidates)
@@ -202,7 +206,25 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
         assert seen is not None, "it cannot be interrupted"
         self.n_features_in_ = int(np.prod(how.shape))
         settings = settings_for(config, seen)
-        return self._follow(fit(seen, targets.candidates, settings, encoder=encoder), targets)
+        start = None
+        if config.tune == "all":
+            found = head_first(seen, targets.candidates, config, encoder)
+            assert found is not None, "it cannot be interrupted"
+            seen, start = found
+        return self._follow(fit(seen, targets.candidates, settings, parent=start, encoder=encoder), targets)
+
+    def _encoder(self) -> tuple[Pretrained, RunConfig]:
+        """The pretrained encoder, and the settings with it."""
+        if self.tune not in (None, *get_args(Tune)):
+            raise ValueError(f"tune must be head, all or None; got {self.tune!r}.")
+        if isinstance(self.network, nn.Module):
+            return adopt(self.network, f"the module {title(self.network)}"), self._config()
+        if self.network is not None and not isinstance(self.network, str):
+            raise ValueError("tune needs a pretrained encoder: pass a module or a name such as timm:NAME as network.")
+        config = with_tuning(self._config())
+        encoder = find_encoder(config)
+        assert encoder is not None, "the network is a pretrained encoder"
+        return encoder, config
 
     def _follow(self, events: Iterator[Event], targets: Targets) -> "PartialLabelClassifier":
         self.history_: list[Values] = []
@@ -295,6 +317,7 @@ class PartialLabelClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, T
             method=self.method,
             option=tuple(f"{name}={as_typed(value)}" for name, value in (self.options or {}).items()),
             network=None if self.network is None else title(self.network),
+            tune=self.tune,
             preset=self.preset,
             epochs=self.epochs,
             batch_size=self.batch_size,

@@ -173,7 +173,7 @@ def train(
             return
         start = None
         if encoder is not None and config.tune == "all":
-            found = _head_first(dataset, candidates, asked, encoder, stop_requested, progress)
+            found = head_first(dataset, candidates, asked, encoder, stop_requested, progress)
             if found is None:
                 yield Stopped(0, 0)
                 return
@@ -183,13 +183,13 @@ def train(
         )
 
 
-def _head_first(
+def head_first(
     photos: Dataset,
     candidates: np.ndarray,
     config: RunConfig,
     encoder: Pretrained,
-    stop_requested: StopRequested,
-    progress: PreparationProgress,
+    stop_requested: StopRequested = _never,
+    progress: PreparationProgress = silent,
 ) -> tuple[Dataset, HeadStart] | None:
     """Train a head on the frozen encoder. Returns the photos with its confidence, and its classifier for unnormalised
     features. None if interrupted.

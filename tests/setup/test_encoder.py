@@ -3,8 +3,10 @@
 import json
 import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from safetensors.torch import load_file
 import papi
 import tiny_encoder
 from command import papi_exit_code
-from papi.config import RunConfig
+from papi.config import RunConfig, Tune
 from papi.errors import UserError
 from papi.export.formats import FORMATS, export
 from papi.networks.pretrained import load_pretrained
@@ -185,10 +187,48 @@ def test_exported_models_hold_the_encoder(kind: str, model: papi.Model, photos: 
     np.testing.assert_allclose(answer(model.prepare(files)), model.predict_proba(files), atol=1e-4)
 
 
-def test_the_estimator_takes_photos(photos: Path) -> None:
+@pytest.fixture(scope="module")
+def files_and_sets(photos: Path) -> tuple[list[Path], list[set[str]]]:
     files = sorted(photos.rglob("*.png"))
     labels = [file.parent.name for file in files]
-    sets = [{label, CLASSES[(CLASSES.index(label) + k) % 3]} for k, label in enumerate(labels)]
+    return files, [{label, CLASSES[(CLASSES.index(label) + k) % 3]} for k, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize("tune", ["head", "all"])
+def test_the_estimator_tunes_a_module_like_a_name(
+    tune: Tune, files_and_sets: tuple[list[Path], list[set[str]]]
+) -> None:
+    files, sets = files_and_sets
+    module = tiny_encoder.encoder((3, tiny_encoder.input_size, tiny_encoder.input_size))
+    for name in ("input_size", "mean", "std", "interpolation"):
+        setattr(module, name, getattr(tiny_encoder, name))
+    before = deepcopy(module.state_dict())
+    fitted = [
+        papi.PartialLabelClassifier(network=network, tune=tune, epochs=2, device="cpu").fit(files, sets)
+        for network in (tiny_encoder.NAME, module)
+    ]
+    named, given = (each.predict_proba(files) for each in fitted)
+    np.testing.assert_array_equal(given, named)
+    assert all(value.equal(before[name]) for name, value in module.state_dict().items())  # a copy was trained
+
+
+@pytest.mark.parametrize(
+    ("network", "tune", "said"),
+    [
+        (tiny_encoder.NAME, "whole", "tune must be"),
+        (tiny_encoder.encoder, "head", "tune needs"),
+        ("mlp", "head", "mlp"),
+    ],
+)
+def test_the_estimator_refuses_what_it_cannot_tune(
+    network: Any, tune: Any, said: str, files_and_sets: tuple[list[Path], list[set[str]]]
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        papi.PartialLabelClassifier(network=network, tune=tune).fit(*files_and_sets)
+
+
+def test_the_estimator_takes_photos(files_and_sets: tuple[list[Path], list[set[str]]]) -> None:
+    files, sets = files_and_sets
     estimator = papi.PartialLabelClassifier(network=tiny_encoder.NAME, epochs=EPOCHS, device="cpu").fit(files, sets)
     probabilities = estimator.predict_proba([Image.open(file) for file in files])
     assert probabilities.shape == (len(files), len(CLASSES))

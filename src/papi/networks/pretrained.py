@@ -1,5 +1,6 @@
 """Pretrained encoders from timm, transformers, torchvision or a user's own factory."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -73,6 +74,17 @@ def load_pretrained(
         made = SOURCES[library].make(own, file, size, default=weights == "default", fetch=fetch)
     else:
         made = _from_factory(name, file, size)
+    on_hub = name.startswith(LIBRARIES) and not (library == "hf" and Path(own).is_dir())
+    return _frozen(made, name, provided=weights == "default" and on_hub)
+
+
+def adopt(encoder: nn.Module, name: str) -> Pretrained:
+    """A copy of a module in memory, frozen. Like a factory's module, it may say how photos are prepared."""
+    return _frozen(Made(deepcopy(encoder), _carried(encoder, name), {}), name)
+
+
+def _frozen(made: Made, name: str, *, provided: bool = False) -> Pretrained:
+    """The encoder in evaluation mode and float32, if it works and its weights are finite."""
     encoder = made.encoder.float().eval().requires_grad_(False)
     width = feature_width(encoder, made.preparation.shape, name)
     broken = [key for key, tensor in encoder.state_dict().items() if not is_finite(tensor)]
@@ -80,7 +92,6 @@ def load_pretrained(
         raise UserError(
             f"the weights of {name} are damaged ({broken[0]} has values that are not finite): download them again."
         )
-    on_hub = name.startswith(LIBRARIES) and not (library == "hf" and Path(own).is_dir())
     return Pretrained(
         encoder=encoder,
         width=width,
@@ -88,7 +99,7 @@ def load_pretrained(
         reference=name,
         checksum=checksum(encoder),
         notes=made.notes,
-        provided=weights == "default" and on_hub,
+        provided=provided,
         config=made.config,
     )
 
@@ -106,7 +117,7 @@ def rebuild(name: str, preparation: Preparation, config: Config) -> nn.Module:
 
 def _from_factory(name: str, file: Path | None, size: int | None) -> Made:
     """The encoder that a factory returns, with the factory's own weights or those of a file."""
-    preparation = _carried(name, size)
+    preparation = _carried(_module_of(name), name, size)
     encoder = make_encoder(name, preparation.shape)
     notes: tuple[str, ...] = ()
     if file is not None:
@@ -115,10 +126,10 @@ def _from_factory(name: str, file: Path | None, size: int | None) -> Made:
     return Made(encoder, preparation, {}, notes)
 
 
-def _carried(name: str, size: int | None) -> Preparation:
-    """The preparation of photos that a factory's module defines, with ImageNet's values for what it does not define."""
-    module, default = _module_of(name), Preparation()
-    found: dict[str, Any] = {each: getattr(module, each, None) for each in _CARRIED}
+def _carried(holder: object, name: str, size: int | None = None) -> Preparation:
+    """The preparation of photos that `holder` defines, with ImageNet's values for what it does not define."""
+    default = Preparation()
+    found: dict[str, Any] = {each: getattr(holder, each, None) for each in _CARRIED}
     side = found["input_size"]
     if isinstance(side, tuple | list) and side:
         side = side[-1]
@@ -130,7 +141,7 @@ def _carried(name: str, size: int | None) -> Preparation:
             interpolation=found["interpolation"] or default.interpolation,
         )
     except (ValueError, TypeError) as error:
-        raise UserError(f"the module of {name} says how photos are prepared, but {error}.") from error
+        raise UserError(f"{name} says how photos are prepared, but {error}.") from error
 
 
 def _module_of(name: str) -> ModuleType:

@@ -11,6 +11,8 @@ from papi.data.views.base import Normalise
 from papi.methods.state import Prototypes
 from papi.networks import Network
 
+MOST_ROWS = 400  # at a time: with more, what a layer passes on leaves the cache of some processors
+
 
 class Evaluation(NamedTuple):
     """The outputs of a network for samples, in evaluation mode, on the CPU."""
@@ -47,7 +49,7 @@ def evaluate(
     was_training = network.training
     network.eval()
     logits, embeddings = [], []
-    for some in torch.split(own, rows_at_once(values_of(samples, normalise))):
+    for some in torch.split(own, rows_at_once(values_of(samples, normalise), MOST_ROWS)):
         output = network(normalise(some if chosen is None else samples[some]))
         logits.append(output.logits.float().cpu())
         embeddings.append(network.project(output.features).cpu())
