@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from statistics import median
 from types import TracebackType
 from typing import Any
 
@@ -75,10 +76,25 @@ def in_turns(works: list[Work], times: int) -> list[float]:
     best = [float("inf")] * len(works)
     for _ in range(times):
         for number, work in enumerate(works):
-            start = time.perf_counter()
-            work()
-            best[number] = min(best[number], time.perf_counter() - start)
+            best[number] = min(best[number], _seconds(work))
     return best
+
+
+def side_by_side(reference: Work, ours: Work, times: int) -> tuple[float, float]:
+    """The median seconds of the reference, and the same times the median ratio of ours to it.
+
+    The two calls of a turn follow each other. Other guests of the same host slow both of them, so their ratio varies
+    less than the fastest call of each does.
+    """
+    pairs = [(_seconds(reference), _seconds(ours)) for _ in range(times)]
+    limit = median(first for first, _ in pairs)
+    return limit, limit * median(second / first for first, second in pairs)
+
+
+def _seconds(work: Work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def repeated(work: Work, times: int) -> Work:

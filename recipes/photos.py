@@ -45,6 +45,8 @@ class Row:
     method: str = "papi"
     option: tuple[str, ...] = ()
     network: str | None = None  # None: the pretrained encoder
+    size: int | None = None  # pixels; None: what the encoder expects
+    epochs: int | None = None  # None: those of the preset
     tune: Tune | None = None
     kinds: tuple[str, ...] = tuple(KINDS)
     seeds: tuple[int, ...] = SEEDS
@@ -69,7 +71,8 @@ TABLE = (
     Row("neighbour votes", "neighbours"),
     Row("PaPi with a prior from the sets", option=("set_prior=auto",), kinds=("instance-dependent",)),
     Row("PaPi, fine-tuned (`--tune all`)", tune="all", kinds=("q = 0.7",), seeds=(0,)),
-    Row("from scratch: 64 pixels, `small`", network="small", kinds=_ONE, seeds=(0,)),
+    Row("from scratch: 64 pixels, `small`", network="small", size=64, kinds=_ONE, seeds=(0,)),
+    Row("from scratch: 224 pixels, `small`, 12 epochs", network="small", size=224, epochs=12, kinds=_ONE, seeds=(0,)),
 )
 
 
@@ -121,7 +124,8 @@ def measure(row: Row, photos: Path, network: str, out: Path) -> Iterator[Values]
                 option=row.option,
                 network=row.network or network,
                 tune=row.tune if row.network is None else None,
-                data_size=64 if row.network else None,
+                data_size=row.size,
+                epochs=row.epochs,
                 precision="fp32",
                 seed=seed,
                 threads=1,
