@@ -24,7 +24,7 @@ from benchmarks import (
     views,
 )
 from benchmarks.machine import free_share
-from benchmarks.measure import TOLERANCE, Line, better
+from benchmarks.measure import FREE, TOLERANCE, Line, better
 from benchmarks.table import cells, fill_page, print_table, read_lines, to_json, to_markdown
 from papi.training.allocator import keep_freed_memory
 
@@ -61,15 +61,18 @@ def exit_code(lines: list[Line]) -> int:
 
 
 def judged(measure: Callable[[bool], Iterator[Line]], quick: bool) -> Iterator[Line]:
-    """The lines of an item. If a line misses its target, the whole item is measured again; the best result counts."""
+    """The lines of an item. If a line misses its target, the whole item is measured again; the best result counts.
+
+    If the machine was busy before and after a measurement, it is not repeated: it cannot be judged.
+    """
     best: dict[str, Line] = {}
     for _ in range(ATTEMPTS):
         before = free_share()
         found = [*measure(quick)]
-        free = min(before, free_share())
-        for line in (replace(each, free=free) for each in found):
+        after = free_share()
+        for line in (replace(each, free=min(before, after)) for each in found):
             best[line.item] = better(best[line.item], line) if line.item in best else line
-        if not any(line.missed(TOLERANCE) for line in best.values()):
+        if max(before, after) < FREE or not any(line.missed(TOLERANCE) for line in best.values()):
             break
     yield from best.values()
 

@@ -63,6 +63,13 @@ def test_what_misses_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (second.ratio, second.free) == (MET.ratio, 0.8)
 
 
+def test_nothing_is_repeated_on_a_machine_that_stays_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "free_share", lambda: 0.7)
+    attempts = iter([[MISSED]])
+    (line,) = command.judged(lambda quick: iter(next(attempts)), True)
+    assert line.unjudged()
+
+
 def test_nobody_has_more_than_all_of_the_machine() -> None:
     assert 0 < free_share() < 1.5
 
