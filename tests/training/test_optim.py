@@ -14,7 +14,7 @@ from papi.methods.base import Method
 from papi.methods.cc import CC, CCConfig
 from papi.networks import build
 from papi.training.engine import train_step
-from papi.training.optim import build_optimizer, learning_rate
+from papi.training.optim import build_optimizer, clear_vanished, learning_rate
 from papi.types import Batch, Progress
 
 Optimizer = Literal["sgd", "adam"]
@@ -195,3 +195,33 @@ class TestEncoder:
         for name, change in alike.items():
             factor = 0.1 if name.startswith("network.encoder.") else 1.0
             torch.testing.assert_close(own[name], factor * change, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adam"])
+def test_weights_of_a_unit_that_is_never_active_become_zero(kind: Optimizer) -> None:
+    module = nn.Linear(2, 2, bias=False)
+    optimizer = build_optimizer(module, config(kind))
+    module.weight.grad = torch.tensor([[1e-33, 1e-33], [0.5, -0.5]])
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([[1e-35, 1e-41], [0.25, 1e-20]]))
+    optimizer.step()
+    active = module.weight[1].clone()
+    with torch.no_grad():
+        module.weight[0] = torch.tensor([1e-35, 1e-41])
+    clear_vanished(optimizer)
+    assert torch.equal(module.weight[0], torch.zeros(2))
+    assert torch.equal(module.weight[1], active)
+    moments = optimizer.state[module.weight]["exp_avg" if kind == "adam" else "momentum_buffer"]
+    assert torch.equal(moments[0], torch.zeros(2))
+    assert (moments[1] != 0).all()
+
+
+def test_a_weight_that_only_decays_ends_at_zero() -> None:
+    module = nn.Linear(1, 1, bias=False)
+    optimizer = build_optimizer(module, replace(config("sgd", momentum=0.0), weight_decay=5.0))
+    for step in range(300):
+        module.weight.grad = torch.zeros(1, 1)
+        optimizer.step()
+        if step % 10 == 9:
+            clear_vanished(optimizer)
+    assert module.weight.item() == 0.0

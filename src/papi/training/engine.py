@@ -15,6 +15,7 @@ from papi.randomness import seed_torch
 from papi.runs.checkpoint import State
 from papi.runs.schema import EpochRow
 from papi.training.evaluation import Evaluation
+from papi.training.optim import clear_vanished
 from papi.training.stopwatch import Stopwatch
 from papi.training.tally import Tally
 from papi.types import Batch, Progress, StepOutput
@@ -114,6 +115,7 @@ def fit(
             new_phase = method.start_epoch(Progress(epoch, epochs, 0, len(loader), loader.seed), loader.plain)
             if new_phase:
                 optimizer.state.clear()
+            clear_vanished(optimizer)
         unchecked: list[Tensor] = []  # losses of the last steps
         saved_step = first_step
         for step, batch in enumerate(loader.epoch(epoch, first_step), first_step):

@@ -17,6 +17,7 @@ _MILESTONES = (1 / 2, 3 / 4)  # fractions of the run at which a multistep schedu
 _DROP = 0.1
 _ENCODER = ".encoder."  # part of the names of encoder parameters
 _HALF_LIFE = 50  # epochs after which an exponential schedule has halved
+_VANISHED = 1e-30  # far above the smallest normal float32, 1e-38, and far below any number that makes a difference
 
 
 class _Light(torch.optim.Optimizer):
@@ -69,6 +70,20 @@ def _by_decay(parameters: list[nn.Parameter], config: OptimSettings) -> list[dic
         {"params": [each for each in parameters if id(each) not in decays], "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
+
+
+@torch.no_grad()
+def clear_vanished(optimizer: torch.optim.Optimizer) -> None:
+    """Set vanishingly small weights and moments to exactly zero.
+
+    The weights of a unit that is never active only decay. Once they are subnormal, many processors take a hundred times
+    as long for each product with them.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            for values in (parameter, *optimizer.state.get(parameter, {}).values()):
+                if torch.is_tensor(values) and values.is_floating_point():
+                    values.masked_fill_(values.abs() < _VANISHED, 0.0)
 
 
 def learning_rate(config: OptimSettings) -> Callable[[Progress], float]:
