@@ -9,7 +9,7 @@ from torch import nn
 
 from outside_networks import NETWORK, WIDTH, Tied, of_table, plain, with_dropout
 from papi.errors import UserError
-from papi.networks import NETWORKS, Factory, Network, build, compile_encoders, require_compiler
+from papi.networks import NETWORKS, Factory, Network, build, compile_encoders, folded, require_compiler
 from papi.networks.linear import Linear
 from papi.networks.mlp import MLP
 from papi.networks.network import arranged
@@ -261,3 +261,22 @@ def test_fixed_statistics_stay_in_training() -> None:
     network.fixed_statistics = False
     network.train()(torch.randn(8, 5) + 3)
     assert not all(value.equal(before[name]) for name, value in network.named_buffers())
+
+
+class TestFolded:
+    @torch.no_grad()
+    def test_outputs_are_equal_and_the_network_stays_as_it_is(self) -> None:
+        network = build("small", IMAGE, 5, project=True).train()
+        images = torch.randn(16, *IMAGE)
+        network(images)  # moves the statistics of batch-norm
+        before = copy.deepcopy(network)
+        smaller = folded(network)
+        assert sum(isinstance(part, nn.BatchNorm2d) for part in smaller.modules()) == 0
+        assert_equal_weights(network, before)
+        assert network.training
+        for mine, theirs in zip(smaller(images), network.eval()(images), strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+    def test_a_network_without_such_parts_is_returned_itself(self) -> None:
+        network = build("resnet18", IMAGE, 5, project=False)
+        assert folded(network) is network

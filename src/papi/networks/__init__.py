@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from papi.networks.network import Output as Output
     from papi.networks.network import build as build
     from papi.networks.network import compile_encoders as compile_encoders
+    from papi.networks.network import folded as folded
     from papi.networks.network import require_compiler as require_compiler
     from papi.networks.registry import NETWORKS as NETWORKS
     from papi.networks.registry import Factory as Factory
@@ -27,6 +28,7 @@ _LAZY = {
     "Output": "network",
     "build": "network",
     "compile_encoders": "network",
+    "folded": "network",
     "require_compiler": "network",
     "NETWORKS": "registry",
     "Factory": "registry",

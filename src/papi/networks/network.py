@@ -1,8 +1,9 @@
 """Builds networks: an encoder with a linear classifier and an optional projector."""
 
+import copy
 import os
 import shutil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -73,6 +74,27 @@ class Network(nn.Module):
     def project(self, features: Tensor) -> Tensor:
         """Unit vectors `(B, d)` in float32 or wider; without a projector, the normalised features."""
         return normalize(features if self.projector is None else self.projector(features))
+
+
+@runtime_checkable
+class Foldable(Protocol):
+    """A part of a network that computes the same with fewer operations, once it is no longer trained."""
+
+    def fold(self) -> None: ...
+
+
+def folded(network: Network) -> Network:
+    """The network for evaluation: a copy whose foldable parts are folded, or the network itself if it has none.
+
+    Outputs are equal up to rounding.
+    """
+    if not any(isinstance(part, Foldable) for part in network.modules()):
+        return network
+    folding = copy.deepcopy(network).eval()
+    for part in folding.modules():
+        if isinstance(part, Foldable):
+            part.fold()
+    return folding
 
 
 def build(network: str | Factory | nn.Module, input_shape: tuple[int, ...], classes: int, *, project: bool) -> Network:

@@ -7,6 +7,7 @@ positions. On a CPU, the number of positions determines the cost, not the number
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, pad, pixel_unshuffle, relu
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 _LEAST = 8  # smallest side in pixels: blocks of two, halved twice
 
@@ -15,7 +16,12 @@ class _ConvNormReLU(nn.Module):
     def __init__(self, channels_in: int, channels_out: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(channels_in, channels_out, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(channels_out)
+        self.norm: nn.BatchNorm2d | nn.Identity = nn.BatchNorm2d(channels_out)
+
+    def fold(self) -> None:
+        """Include batch-norm in the convolution, in evaluation mode: a pass over the values less."""
+        assert isinstance(self.norm, nn.BatchNorm2d)
+        self.conv, self.norm = fuse_conv_bn_eval(self.conv, self.norm), nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         return relu(self.norm(self.conv(x)), inplace=True)  # in place: nothing else needs the normalised values

@@ -9,7 +9,7 @@ from papi import distributed
 from papi.data.loader import rows_at_once, values_of
 from papi.data.views.base import Normalise
 from papi.methods.state import Prototypes
-from papi.networks import Network
+from papi.networks import Network, folded
 
 MOST_ROWS = 400  # at a time: with more, what a layer passes on leaves the cache of some processors
 
@@ -48,11 +48,12 @@ def evaluate(
     own = samples[part.own] if chosen is None else chosen[part.own].to(samples.device)
     was_training = network.training
     network.eval()
+    quick = folded(network)
     logits, embeddings = [], []
     for some in torch.split(own, rows_at_once(values_of(samples, normalise), MOST_ROWS)):
-        output = network(normalise(some if chosen is None else samples[some]))
+        output = quick(normalise(some if chosen is None else samples[some]))
         logits.append(output.logits.float().cpu())
-        embeddings.append(network.project(output.features).cpu())
+        embeddings.append(quick.project(output.features).cpu())
     network.train(was_training)
     embedding = part.gather(torch.cat(embeddings))
     # Until the first class has been seen, all prototypes are zero and all scores are equal: there is nothing to report.
