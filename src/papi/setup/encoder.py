@@ -12,6 +12,7 @@ from papi.data.images.embeddings import embedded
 from papi.data.images.kept import keep
 from papi.errors import UserError
 from papi.networks.card import EncoderCard
+from papi.networks.pointwise import fast_pointwise
 from papi.networks.pretrained import Pretrained, Root, is_pretrained, load_pretrained
 from papi.randomness import seed_torch
 from papi.runs.schema import Record
@@ -102,7 +103,8 @@ def seen_by(
             raise KeyboardInterrupt  # embeddings computed so far are kept
 
     try:
-        found = embedded(dataset, encode, named, views=config.data_views, progress=told)
+        with fast_pointwise(module):
+            found = embedded(dataset, encode, named, views=config.data_views, progress=told)
     except KeyboardInterrupt:
         if not stop_requested():
             raise

@@ -32,7 +32,7 @@ from papi.files.places import cache_dir
 from papi.networks.preparation import Preparation
 from papi.randomness import draws, draws_by_row
 
-FORMAT = 1  # version of the rows: increase it when views change
+FORMAT = 2  # version of the rows: increase it when views or their rounding change
 PIECE = 64  # photos per piece: at most a few seconds of work are lost if the process is killed
 _LARGEST = float(np.finfo(np.float16).max)
 
