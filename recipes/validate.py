@@ -1,4 +1,4 @@
-"""Evaluate settings on images that are neither training nor test images of a run.
+"""Evaluate settings on samples that are neither training nor test samples of a run.
 
     python recipes/validate.py --out runs/tuning/NAME [options of `papi train`]
     python recipes/validate.py --out runs/tuning/NAME --data svhn --limit 10000 [options of `papi train`]
@@ -6,6 +6,8 @@
 Trains on fashion-mini, or on the first images of another dataset, as `papi train` does, and evaluates on the next 500
 images per class of the published *training* images (of Fashion-MNIST, for fashion-mini). Use this to choose settings;
 it does not use the test images. The "test accuracy" in its run folder is the accuracy on these images.
+
+On a feature table, it trains on four fifths of the training rows and evaluates on the others; `--seed` draws both.
 """
 
 from dataclasses import replace
@@ -25,6 +27,7 @@ from papi.train import Finished, fit, settings_for
 from papi.training.engine import EpochEnded
 
 MEASURED = 500  # images per class, or as many as are left
+MEASURED_ROWS = 0.2  # share of the training rows of a table
 DEFAULT = RunConfig(precision="fp32")  # results do not depend on the processor
 
 
@@ -40,13 +43,21 @@ def with_other_images(dataset: Dataset, published: Dataset) -> Dataset:
     return replace(dataset, test_samples=published.samples[chosen], test_labels=published.labels[chosen])
 
 
+def with_training_rows(table: Dataset, seed: int) -> Dataset:
+    """A feature table with a part of its training rows instead of its test rows, and without them in training."""
+    return replace(table, test_samples=None, test_labels=None).with_held_out(MEASURED_ROWS, seed).measured()
+
+
 @config_options(experts=True)
 def main(*, out: Path, config: Annotated[RunConfig, cyclopts.Parameter(name="*")] = DEFAULT) -> None:
-    """Train as `papi train` does, and evaluate on training images that the run does not use."""
+    """Train as `papi train` does, and evaluate on training samples that the run does not use."""
     dataset = load_dataset(config)
-    whole = SOURCES[config.data].part_of if config.data in SOURCES else None
-    published = dataset if whole is None else load_dataset(replace(config, data=whole))
-    dataset = with_other_images(dataset.limited(config.limit), published)
+    if dataset.kind == "features":
+        dataset = with_training_rows(dataset.limited(config.limit), config.seed)
+    else:
+        whole = SOURCES[config.data].part_of if config.data in SOURCES else None
+        published = dataset if whole is None else load_dataset(replace(config, data=whole))
+        dataset = with_other_images(dataset.limited(config.limit), published)
     settings = settings_for(config, dataset)
     candidates = candidate_sets(dataset, settings)
     assert candidates is not None
@@ -54,7 +65,7 @@ def main(*, out: Path, config: Annotated[RunConfig, cyclopts.Parameter(name="*")
         if isinstance(event, EpochEnded):
             print(f"epoch {event.row.epoch + 1}: {event.row.test_accuracy:.4f}", flush=True)
         elif isinstance(event, Finished):
-            print(f"{out.name}: {event.summary.test_accuracy:.4f} on images that are not test images")
+            print(f"{out.name}: {event.summary.test_accuracy:.4f} on samples that are not test samples")
 
 
 if __name__ == "__main__":

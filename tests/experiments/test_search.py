@@ -49,6 +49,7 @@ class TestSpace:
             ("papi", ("passes=one",), {"mixup_alpha", "views"}),
             ("papi", ("passes=two",), set()),
             ("papi", ("passes=paper", "mixup=off"), {"balance_weight", "mixup_alpha"}),
+            ("papi", ("passes=paper", "balance_by_evidence=off"), set()),
         ],
     )
     def test_what_would_change_nothing_is_not_searched(

@@ -3,13 +3,14 @@
 import copy
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from papi.errors import UserError
 from papi.methods.clouds import believed, classifier
 from papi.methods.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
 from papi.methods.papi import PaPi, PaPiConfig
@@ -104,6 +105,7 @@ class TestSchedules:
 
 
 N, K, CHANNELS, SIZE = 24, 4, 1, 8
+FORMS: tuple[Literal["paper", "two", "one"], ...] = ("paper", "two", "one")
 
 
 def make_candidates(seed: int = 0, singletons: bool = False) -> Tensor:
@@ -165,7 +167,7 @@ class LiteralPaPi:
         weight = c.alignment_weight * min(t / c.ramp_epochs, 1)
         # 1. One share and one permutation for both views.
         random = draws(progress.seed, "mixup", progress.epoch, progress.step)
-        m = random.beta(c.mixup_alpha, c.mixup_alpha)
+        m = random.beta(c.mixup_alpha, c.mixup_alpha) if c.mixup else 1.0
         pi = torch.from_numpy(random.permutation(len(batch.index)))
         x_w, x_s = batch.views if len(batch.views) == 2 else (batch.views[0], None)
         # 2. Four passes, both heads on each; the cheaper forms leave some out. `one` has no mixtures.
@@ -199,6 +201,13 @@ class LiteralPaPi:
         p, p_partner = self.P[batch.index], self.P[batch.index[pi]]
         size = len(batch.index)
         classification = -(p * logits[0].softmax(1).log()).sum() / size
+        if c.second_view_weight:
+            classification = classification - c.second_view_weight * (p * logits[1].softmax(1).log()).sum() / size
+        outside = (1 - logits[0].softmax(1)).log() * ~batch.candidates
+        classification = classification - c.exclusion_weight * outside.sum() / size
+        if not c.balance_by_evidence:
+            frequencies = logits[0].softmax(1).mean(0).clamp(min=1e-6)
+            classification = classification - c.balance_weight * frequencies.log().mean()
         alignment = torch.zeros((), dtype=torch.float64)
         for similarity in similarities:
             s = (similarity / c.temperature).softmax(1)
@@ -210,14 +219,23 @@ class LiteralPaPi:
         return classification + weight * alignment
 
 
-@pytest.mark.parametrize("passes", ["paper", "two", "one"])
-def test_trajectory_equals_the_literal_version(passes: Literal["paper", "two", "one"]) -> None:
-    config = PaPiConfig(passes=passes, mixup_alpha=2.0, ramp_epochs=2.0)
+TABULAR = PaPiConfig(
+    passes="two", mixup=False, second_view_weight=0.7, exclusion_weight=0.9, balance_weight=0.3,
+    balance_by_evidence=False, ramp_epochs=2.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "config",
+    [*(PaPiConfig(passes=form, mixup_alpha=2.0, ramp_epochs=2.0) for form in FORMS), TABULAR],
+    ids=[*FORMS, "for tables"],
+)
+def test_trajectory_equals_the_literal_version(config: PaPiConfig) -> None:
     method = make_method(config)
     literal = LiteralPaPi(copy.deepcopy(method.network), method.candidates, config)
     method.confidence.value = literal.P.clone()  # thirds in double precision, not widened from float32
-    ours = torch.optim.SGD(method.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
-    theirs = torch.optim.SGD(literal.network.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3)
+    ours = torch.optim.SGD(method.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-3)
+    theirs = torch.optim.SGD(literal.network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-3)
     for epoch in range(3):
         for step in range(3):
             batch = make_batch(method, epoch, step)
@@ -240,6 +258,12 @@ def test_trajectory_equals_the_literal_version(passes: Literal["paper", "two", "
                 torch.testing.assert_close(mine, expected, atol=1e-11, rtol=0)
             ours.step()
             theirs.step()
+
+
+@pytest.mark.parametrize("others", [{"passes": "one"}, {"passes": "two"}, {"passes": "two", "alignment": False}])
+def test_a_second_view_must_exist_unmixed(others: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="passes=two"):
+        PaPiConfig(second_view_weight=1.0, **others)
 
 
 LATE = Progress(epoch=5, epochs=10, step=0, steps=1, seed=0)

@@ -111,6 +111,11 @@ class MethodConfig:
         return {}
 
     @classmethod
+    def tabular(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """Additional settings of a quick run on a feature table; they override `quick`."""
+        return {}
+
+    @classmethod
     def frozen(cls, epochs: int, given: Mapping[str, Any]) -> Values:
         """Additional settings of a quick run on the embeddings of a frozen encoder; they override `quick`."""
         return {}

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from papi import distributed
 from papi.config import CandidateKind, Values
+from papi.errors import UserError
 from papi.methods.clouds import Rows, believed, fitted
 from papi.methods.config import QUICK_EPOCHS, Passes, Release, rows_for, six_digits
 from papi.methods.listening import Listening, ListeningConfig
@@ -25,6 +26,7 @@ from papi.methods.losses import (
     candidate_prediction,
     candidate_softmax,
     mixed_kl_divergence,
+    non_candidate_loss,
     soft_cross_entropy,
     wide,
 )
@@ -99,9 +101,15 @@ class PaPiConfig(ListeningConfig):
     ramp_epochs: float = 10.0
     """Number of epochs over which the alignment loss is phased in."""
     balance_weight: Annotated[float, Between(0.0, 0.5)] = 0.0
-    """Weight of the loss that keeps the mean prediction of a batch close to uniform. It is scaled by how strongly
-    `set_prior` finds that candidate sets depend on the class, and needs at least as many images per batch as
-    classes."""
+    """Weight of the loss that keeps the mean prediction of a batch close to uniform. It needs at least as many images
+    per batch as classes."""
+    balance_by_evidence: bool = True
+    """Scale the balance by how strongly `set_prior` finds that candidate sets depend on the class. Off applies it in
+    full."""
+    exclusion_weight: Annotated[float, Between(0.0, 2.0)] = 0.0
+    """Weight of the loss that lowers the labels outside the set, as in EM."""
+    second_view_weight: float = 0.0
+    """Weight of the cross-entropy of the second view, with `passes=two` and `mixup=off`."""
     cloud_rounds: int = 0
     """For fixed features, with `alignment=off`: number of EM rounds, with one Gaussian per class, that set the
     confidence half-way through the run. Before the last epoch, the Gaussians of the classifier's own predictions
@@ -114,7 +122,13 @@ class PaPiConfig(ListeningConfig):
         super().__post_init__()
         require_positive(self, "temperature", "mixup_alpha")
         require_share(self, "confidence_momentum", "prototype_momentum")
-        require_not_negative(self, "alignment_weight", "ramp_epochs", "balance_weight", "cloud_rounds")
+        require_not_negative(self, "alignment_weight", "ramp_epochs", "cloud_rounds")
+        require_not_negative(self, "balance_weight", "exclusion_weight", "second_view_weight")
+        if self.second_view_weight and (self.passes != "two" or self.mixup or not self.alignment):
+            raise UserError(
+                "--option second_view_weight needs a second view that is not mixed: add --option passes=two "
+                "--option mixup=off, and leave out alignment=off."
+            )
 
     @property
     def view_names(self) -> tuple[str, ...]:
@@ -143,7 +157,7 @@ class PaPiConfig(ListeningConfig):
     def idle(self) -> frozenset[str]:
         """One pass has no mixtures and one view, which is weak in every composition of the search space."""
         mixture, prototypes = {"mixup_alpha"}, {"temperature", "prototype_momentum", "alignment_weight"}
-        balance = {"balance_weight"} if self.set_prior == "off" else set()
+        balance = {"balance_weight"} if self.set_prior == "off" and self.balance_by_evidence else set()
         if not self.alignment:
             return frozenset(balance | mixture | prototypes | {"views"})
         if self.passes == "one":
@@ -175,6 +189,24 @@ class PaPiConfig(ListeningConfig):
             "schedule": "step",
             "set_prior": prior,
             "balance_weight": 0.0 if prior == "off" else 0.1,
+        }
+
+    @classmethod
+    def tabular(cls, epochs: int, given: Mapping[str, Any]) -> Values:
+        """Both views are classified, predictions are kept inside the sets, and classes in balance.
+
+        Candidate sets of real tables are far from uniform, and small tables are easily memorised.
+        """
+        if given.get("passes", "two") != "two" or not given.get("alignment", True) or given.get("mixup", False):
+            return {}
+        return {
+            "passes": "two",
+            "mixup": False,
+            "second_view_weight": 1.0,
+            "exclusion_weight": 1.0,
+            "balance_weight": 0.1,
+            "balance_by_evidence": False,
+            "confidence_momentum": (0.5, 0.0),
         }
 
     @classmethod
@@ -292,7 +324,7 @@ class PaPi(Listening):
         guess, label = candidate_prediction(first.logits.detach(), candidates)
         if not self.config.alignment:
             self.confidence.average(batch.index, guess, confidence_momentum)
-            loss = soft_cross_entropy(first.logits, self.confidence[batch.index]) + self.balance(first.logits)
+            loss = soft_cross_entropy(first.logits, self.confidence[batch.index]) + self.added(first.logits, candidates)
             return StepOutput(loss, first.logits, logs=self.logs(progress))
 
         part = distributed.locate(len(batch.index))
@@ -304,7 +336,8 @@ class PaPi(Listening):
             whole = part.gather_all(*views)
             return [share * own + (1 - share) * all_[partner] for own, all_ in zip(views, whole, strict=True)]
 
-        clean, features = self.further_passes(first, batch.views, mixed, learning=weight > 0)
+        learning = weight > 0 or self.config.second_view_weight > 0
+        clean, features = self.further_passes(first, batch.views, mixed, learning)
         with torch.set_grad_enabled(weight > 0):
             projected = [self.network.project(each) for each in features]
             scores = [self.prototypes.scores(each) / self.config.temperature for each in projected]
@@ -316,20 +349,30 @@ class PaPi(Listening):
         labels = [label, *(candidate_argmax(view.logits, candidates) for view in clean[1:])]
         prototype_scores, targets = self.update(part, batch.index, target, projected, labels, prototype_momentum)
         other = targets.index_select(0, partner)
-        classification = soft_cross_entropy(first.logits, target) + self.balance(first.logits)
+        classification = soft_cross_entropy(first.logits, target) + self.added(first.logits, candidates)
+        if self.config.second_view_weight:
+            second = self.network.classifier(features[0])
+            classification = classification + self.config.second_view_weight * soft_cross_entropy(second, target)
         alignment = torch.stack([mixed_kl_divergence(target, other, share, view) for view in scores]).sum()
         loss = classification + weight * alignment if weight > 0 else classification
         logs = {"loss_classification": classification, "loss_alignment": alignment}
         return StepOutput(loss, first.logits, prototype_scores, logs | self.logs(progress))
 
+    def added(self, logits: Tensor, candidates: Tensor) -> Tensor | float:
+        """What the first view is trained on besides the confidence: balanced predictions, inside the candidate sets."""
+        weight = self.config.exclusion_weight
+        return self.balance(logits) + (weight * non_candidate_loss(logits, candidates) if weight else 0.0)
+
     def balance(self, logits: Tensor) -> Tensor | float:
         """The loss that penalises predictions biased towards classes that often replace others."""
-        if not self.config.balance_weight or self.prior.sets is None:
+        weight, sets = self.config.balance_weight, self.prior.sets
+        by_evidence = self.config.balance_by_evidence
+        if not weight or (by_evidence and sets is None):
             return 0.0
         whole = distributed.gather_rows(wide(logits).softmax(1))  # each process weights it by its share of the rows
         if len(whole) < whole.shape[1]:
             return 0.0
-        return self.config.balance_weight * self.prior.sets.evidence * balance_loss(whole)
+        return (weight * sets.evidence if sets is not None and by_evidence else weight) * balance_loss(whole)
 
     def further_passes(
         self, first: Output, views: Sequence[Tensor], mixed: Callable[..., list[Tensor]], learning: bool

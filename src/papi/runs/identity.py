@@ -21,6 +21,7 @@ NEUTRAL = {
     "stop_when": "never", "patience": 5,
     "candidates.format": None, "candidates.column": None, "candidates.threshold": 0.0, "candidates.separator": None,
     "option.set_prior": "off", "option.balance_weight": 0.0, "option.cloud_rounds": 0,
+    "option.balance_by_evidence": True, "option.exclusion_weight": 0.0, "option.second_view_weight": 0.0,
     "candidates.empty": "refuse", "classes_tree": None,
     "weights": "default", "tune": None, "head": None, "embed_weights": False,
 }  # fmt: skip

@@ -127,7 +127,7 @@ def _quick_features(config: RunConfig, kind: type[MethodConfig], given: Values) 
         decay="matrices",
         schedule="multistep",  # a high learning rate until the end would make the result of the last epoch random
     )
-    return Preset("mlp", epochs, 128, False, optim, kind.quick(epochs, given))
+    return Preset("mlp", epochs, 128, False, optim, kind.quick(epochs, given) | kind.tabular(epochs, given))
 
 
 def _quick_embeddings(config: RunConfig, kind: type[MethodConfig], given: Values) -> Preset:
