@@ -18,7 +18,7 @@ from papi.errors import UserError
 from papi.methods import find_method
 from papi.methods.config import Passes
 from papi.methods.packed import memory_notes
-from papi.networks import NETWORKS, Factory, reference, title
+from papi.networks import Factory, reference, title
 from papi.networks.pretrained import Pretrained
 from papi.runs import checkpoint
 from papi.runs.decisions import read_decisions
@@ -39,6 +39,7 @@ from papi.setup.run import Trained as Trained
 from papi.setup.settings import complete
 from papi.setup.settings import settings_for as settings_for
 from papi.setup.stopped import is_stopped, with_named_code
+from papi.setup.threads import set_threads, threads_for
 from papi.training import engine
 from papi.training.devices import find_device, half_precision, peak_memory, precision_notes, require_system
 from papi.training.engine import EpochEnded, Snapshot, Stepped
@@ -154,7 +155,7 @@ def train(
         raise UserError(f"{path} does not contain an interrupted run: leave out --finish-now to train.")
     with distributed.joined(find_device(config.device)), _owned(folder):
         # The annotator's predictions depend on it, too.
-        config = replace(config, threads=_set_threads(config.threads, folder))
+        config = replace(config, threads=set_threads(config.threads, folder))
         config, notes = with_network(config, folder)
         asked = with_tuning(config)
         config = with_recorded(asked, folder)
@@ -240,7 +241,7 @@ def fit(
             "module, or train without a folder."
         )
     with _owned(folder):
-        settings = replace(settings, threads=_set_threads(settings.threads, folder))
+        settings = replace(settings, threads=set_threads(settings.threads, folder))
         yield from _fit(dataset, candidates, settings, folder, stop_requested, parent, network, encoder)
 
 
@@ -330,7 +331,7 @@ def _fit(
     finish_now: bool = False,
 ) -> Iterator[Event]:
     """Prepare the run, resume it, train, and evaluate it at the end."""
-    with _threads_for(settings, dataset, network):
+    with threads_for(settings, dataset, network):
         described = None if encoder is None else card_of_encoder(encoder, settings)
         identity = identity_of(settings, dataset, candidates, None if parent is None else parent.model, described)
         _require_same_data(identity)
@@ -515,42 +516,3 @@ def _require_same_data(identity: Values) -> None:
     own = identity["data_hash"]
     if distributed.any_of(own != distributed.from_first(lambda: own))[0]:
         raise UserError("the processes of this run have read different data: use the same files on every machine.")
-
-
-def _set_threads(asked: int | None, folder: RunFolder | None) -> int | None:
-    """Set the threads of a new run as requested. A resumed run keeps its number, so that results are bit-equal.
-
-    Returns the number, or None if it is left open.
-    """
-
-    def recorded() -> int | None:
-        record = folder.read_record() if folder is not None else None
-        threads = asked if record is None else record.threads
-        if folder is not None and asked not in (None, threads) and folder.read_summary() is None:
-            raise UserError(
-                f"the run in {folder.path} began with --threads {threads}, and would not be reproducible with {asked}: "
-                "leave out --threads to continue it, or train in a new folder with --out."
-            )
-        return threads
-
-    threads = distributed.from_first(recorded)
-    if threads:
-        torch.set_num_threads(threads)
-    return threads
-
-
-@contextmanager
-def _threads_for(settings: Settings, dataset: Dataset, network: Factory | nn.Module | None) -> Iterator[None]:
-    """Use one thread to train a network of the package on features, unless the settings name a number.
-
-    A step takes about a millisecond. Two threads hardly make it shorter, and if other programs use the cores, they wait
-    for each other for most of the time: a run of 10 seconds took 170.
-    """
-    before = torch.get_num_threads()
-    built_in = network is None and (settings.head or settings.network) in NETWORKS
-    if settings.threads is None and dataset.kind == "features" and built_in:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
