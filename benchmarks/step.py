@@ -102,7 +102,7 @@ def measure(quick: bool) -> Iterator[Line]:
     times = 4 if quick else 12
     yield against_plain(SMALL, times, steps=5)
     training = Training(SMALL)
-    yield outside_encoder(SMALL, training, times, 0.12)
+    yield outside_encoder(SMALL, training, 5 * times, 0.12)
     if quick:
         return
     yield from limits(SMALL, training, times)

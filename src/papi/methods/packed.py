@@ -55,7 +55,7 @@ class PackedSets(nn.Module):
 
     def places(self, index: Tensor) -> Tensor:
         """`(B, width)`: positions of each sample's entries. A shorter row repeats its first entry."""
-        start, end = self.starts[index][:, None], self.starts[index + 1][:, None]
+        start, end = _entries(self.starts, index)[:, None], _entries(self.starts, index + 1)[:, None]
         place = start + torch.arange(self.width, device=start.device)
         return torch.where(place < end, place, start)
 
@@ -71,8 +71,8 @@ class PackedSets(nn.Module):
         at_once = max(1, _PLACES // self.width)
         for part, some in zip(torch.split(rows, at_once), torch.split(index, at_once), strict=True):
             places = self.places(some)
-            columns = self.columns[places].long()
-            part.scatter_(1, columns, True) if entries is None else part.scatter_(1, columns, entries[places])
+            columns = _entries(self.columns, places).long()
+            part.scatter_(1, columns, True if entries is None else _entries(entries, places))
         return rows
 
     def sizes(self) -> Tensor:
@@ -119,7 +119,13 @@ class PackedConfidence(Confidence):
 
     def _write(self, places: Tensor, rows: Tensor) -> None:
         # A row that repeats its first entry writes the same value there again.
-        self.entries[places] = rows.gather(1, self.sets.columns[places].long()).to(self.entries.dtype)
+        values = rows.gather(1, _entries(self.sets.columns, places).long()).to(self.entries.dtype)
+        self.entries.index_copy_(0, places.flatten(), values.flatten())
+
+
+def _entries(values: Tensor, places: Tensor) -> Tensor:
+    """`values[places]`, in half the time on a CPU."""
+    return values.index_select(0, places.flatten()).view_as(places)
 
 
 Candidates = Tensor | PackedSets
