@@ -334,8 +334,7 @@ class PaPi(Listening):
             if share == 1:
                 return list(views)
             whole = part.gather_all(*views)
-            others = [view.index_select(0, partner).mul_(1 - share) for view in whole]
-            return [(share * own).add_(other) for own, other in zip(views, others, strict=True)]
+            return [share * own + (1 - share) * all_[partner] for own, all_ in zip(views, whole, strict=True)]
 
         learning = weight > 0 or self.config.second_view_weight > 0
         clean, features = self.further_passes(first, batch.views, mixed, learning)

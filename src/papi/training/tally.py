@@ -48,16 +48,18 @@ class Tally:
 
     def _count_right(self, output: StepOutput, batch: Batch, truth: Tensor) -> dict[str, Tensor]:
         """Count correct training outputs, and those that only one of the two classifiers gets right."""
-        logits, scores, candidates = output.logits.detach(), output.prototype_scores, batch.candidates
+        logits, scores = output.logits.detach(), output.prototype_scores
+        inside = candidate_argmax(logits, batch.candidates) == truth
+        counts = {"train_accuracy": inside.sum()}
         if scores is None:
-            return {"train_accuracy": (candidate_argmax(logits, candidates) == truth).sum()}
-        both = torch.cat((logits, scores))
-        found = torch.stack((top_label(both), candidate_argmax(both, candidates.repeat(2, 1))))
-        right = found.view(2, 2, -1) == truth  # among all labels or the candidates, linear or prototypical, images
-        only = (right & ~right.flip(1)).sum(2)
-        counts = {"train_accuracy": right[1, 0].sum()}
-        for suffix, (linear, prototype) in zip(("", "_in_candidates"), only, strict=True):
-            counts |= {f"linear_only_right{suffix}": linear, f"prototype_only_right{suffix}": prototype}
+            return counts
+        right = {
+            "": (top_label(logits) == truth, top_label(scores) == truth),
+            "_in_candidates": (inside, candidate_argmax(scores, batch.candidates) == truth),
+        }
+        for suffix, (linear, prototype) in right.items():
+            counts[f"linear_only_right{suffix}"] = (linear & ~prototype).sum()
+            counts[f"prototype_only_right{suffix}"] = (prototype & ~linear).sum()
         return counts
 
     def _read(self) -> None:
