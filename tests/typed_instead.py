@@ -14,6 +14,7 @@ import threading
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from importlib.util import find_spec
 
 import papi.cli
@@ -70,20 +71,24 @@ def serves_until_stopped(line: str) -> None:
 
     def stop_when_it_answers() -> None:
         while not ended.wait(0.1):
+            browser = HTTPConnection("127.0.0.1", port, timeout=10)
             try:
-                socket.create_connection(("127.0.0.1", port)).close()
+                browser.request("GET", "/")
+                browser.getresponse()  # a connection alone is accepted before the command waits for Ctrl-C
             except OSError:
                 continue
+            finally:
+                browser.close()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             return
 
-    browser = threading.Thread(target=stop_when_it_answers)
-    browser.start()
+    visitor = threading.Thread(target=stop_when_it_answers)
+    visitor.start()
     try:
         code = papi_exit_code(*shlex.split(line)[1:], "--port", port)
     finally:
         ended.set()
-        browser.join()
+        visitor.join()
     assert code == 0, line
 
 
