@@ -130,11 +130,20 @@ class Column:
         return self.first.mean - self.second.mean < spread
 
     @property
+    def _begun(self) -> list[Cell]:
+        """Methods with finished runs, without ceilings."""
+        return [self._cell(entry) for entry, found in self._found.items() if found.runs and not entry.ceiling]
+
+    @property
     def unfinished_ahead(self) -> list[Cell]:
         """Methods with unfinished runs whose mean so far is better than the best."""
-        cells = [self._cell(entry) for entry, found in self._found.items() if found.runs and not entry.ceiling]
         ranked = {cell.label for cell in self.ranked}
-        return [cell for cell in cells if cell.label not in ranked and cell.mean > self.first.mean]
+        return [cell for cell in self._begun if cell.label not in ranked and cell.mean > self.first.mean]
+
+    def rival(self, *left_out: str) -> Cell:
+        """The method with the best mean so far whose name begins with none of these, finished or not."""
+        others = [cell for cell in self._begun if not cell.label.startswith(left_out)]
+        return max(others, key=lambda cell: cell.mean)
 
     def rank(self, label: str) -> int:
         """The rank of a method, from 1."""

@@ -36,7 +36,7 @@ def test_a_column_knows_who_is_first() -> None:
     found = column(results())
     assert [cell.label for cell in found.ranked] == ["PaPi", "DPLL", "PRODEN"]
     assert (found.first.label, found.second.label, found.rank("PRODEN")) == ("PaPi", "DPLL", 3)
-    assert found.best("PaPi").label == "DPLL"
+    assert found.best("PaPi").label == found.rival("PaPi").label == "DPLL"
     assert found.lead_by_seed("PaPi", "DPLL") == pytest.approx([1, -1, 4])
     assert found.has("PaPi")
     assert not found.has("EM")
@@ -52,6 +52,7 @@ def test_a_method_with_fewer_runs_does_not_compete_but_is_told() -> None:
     both = Column("toy", table, TASK, found)
     assert both.first.label == "PaPi"
     assert [cell.label for cell in both.unfinished_ahead] == ["EM"]
+    assert both.rival("PaPi").label == "EM"
     assert column(results()).unfinished_ahead == []
 
 
