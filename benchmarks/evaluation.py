@@ -90,7 +90,7 @@ def against_plain(task: Task, times: int) -> Line:
 def against_forward_passes(task: Task, times: int) -> Line:
     """Overhead of evaluation over the forward passes alone, at whichever batch size is fastest here.
 
-    A process of its own: where earlier items left its memory decides up to a tenth, in each further attempt alike.
+    It runs in a separate process: depending on what earlier items left in memory, the overhead varies by up to a tenth.
     """
     with Apart(Ours, task, ours=True) as process:
         _, (limit, whole) = process.call("beside_forward_passes", times)

@@ -1,6 +1,7 @@
 """PaPi against golden values and against a slow version that follows the specification line by line."""
 
 import copy
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from papi.methods.papi import PaPi, PaPiConfig
 from papi.methods.state import DenseConfidence, Prototypes
 from papi.networks import Network, build
 from papi.randomness import draws
-from papi.types import Batch, Progress
+from papi.types import Batch, Progress, StepOutput
 
 R0 = torch.tensor([[2, -1, 0.5, 0], [0.1, 0.2, -0.3, 1.5], [-2, 3, 1, 0]])
 Y = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=torch.bool)
@@ -264,6 +265,22 @@ def test_trajectory_equals_the_literal_version(config: PaPiConfig) -> None:
 def test_a_second_view_must_exist_unmixed(others: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="passes=two"):
         PaPiConfig(second_view_weight=1.0, **others)
+
+
+def test_a_prior_over_the_candidates_excludes_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights have mean one: above one, a label would count as less than outside, and the loss had no minimum."""
+
+    def outputs(exclusion: float) -> StepOutput:
+        method = make_method(dataclasses.replace(TABULAR, exclusion_weight=exclusion))
+        uneven = torch.linspace(0.1, 1.9, K, dtype=torch.float64)
+        monkeypatch.setattr(method.prior, "weigh", lambda batch, *_: torch.where(batch.candidates, uneven, 0.0))
+        return method(make_batch(method, 3, 0), Progress(epoch=3, epochs=6, step=0, steps=3, seed=0))
+
+    without, with_it = outputs(0.0), outputs(0.9)
+    batch = make_batch(make_method(TABULAR), 3, 0)
+    outside = (1 - without.logits.softmax(1)).log() * ~batch.candidates
+    expected = -0.9 * outside.sum() / len(batch.index)
+    torch.testing.assert_close(with_it.loss - without.loss, expected)
 
 
 LATE = Progress(epoch=5, epochs=10, step=0, steps=1, seed=0)

@@ -320,11 +320,12 @@ class PaPi(Listening):
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
         first = self.network(batch.views[0])
-        candidates = self.admit(batch, first.logits, progress)
+        tolerated = self.tolerance.admit(batch, first.logits, progress)
+        candidates = self.prior.weigh(batch, first.logits, tolerated, progress)
         guess, label = candidate_prediction(first.logits.detach(), candidates)
         if not self.config.alignment:
             self.confidence.average(batch.index, guess, confidence_momentum)
-            loss = soft_cross_entropy(first.logits, self.confidence[batch.index]) + self.added(first.logits, candidates)
+            loss = soft_cross_entropy(first.logits, self.confidence[batch.index]) + self.added(first.logits, tolerated)
             return StepOutput(loss, first.logits, logs=self.logs(progress))
 
         part = distributed.locate(len(batch.index))
@@ -349,7 +350,7 @@ class PaPi(Listening):
         labels = [label, *(candidate_argmax(view.logits, candidates) for view in clean[1:])]
         prototype_scores, targets = self.update(part, batch.index, target, projected, labels, prototype_momentum)
         other = targets.index_select(0, partner)
-        classification = soft_cross_entropy(first.logits, target) + self.added(first.logits, candidates)
+        classification = soft_cross_entropy(first.logits, target) + self.added(first.logits, tolerated)
         if self.config.second_view_weight:
             second = self.network.classifier(features[0])
             classification = classification + self.config.second_view_weight * soft_cross_entropy(second, target)
@@ -358,10 +359,13 @@ class PaPi(Listening):
         logs = {"loss_classification": classification, "loss_alignment": alignment}
         return StepOutput(loss, first.logits, prototype_scores, logs | self.logs(progress))
 
-    def added(self, logits: Tensor, candidates: Tensor) -> Tensor | float:
-        """What the first view is trained on besides the confidence: balanced predictions, inside the candidate sets."""
+    def added(self, logits: Tensor, tolerated: Tensor) -> Tensor | float:
+        """What the first view is trained on besides the confidence: balanced predictions, inside the candidate sets.
+
+        An unlikely candidate is not outside, so the prior does not count here.
+        """
         weight = self.config.exclusion_weight
-        return self.balance(logits) + (weight * non_candidate_loss(logits, candidates) if weight else 0.0)
+        return self.balance(logits) + (weight * non_candidate_loss(logits, tolerated) if weight else 0.0)
 
     def balance(self, logits: Tensor) -> Tensor | float:
         """The loss that penalises predictions biased towards classes that often replace others."""

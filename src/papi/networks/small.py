@@ -19,7 +19,7 @@ class _ConvNormReLU(nn.Module):
         self.norm: nn.BatchNorm2d | nn.Identity = nn.BatchNorm2d(channels_out)
 
     def fold(self) -> None:
-        """Include batch-norm in the convolution, in evaluation mode: a pass over the values less."""
+        """Fold batch-norm into the convolution, for evaluation: this saves one pass over the values."""
         assert isinstance(self.norm, nn.BatchNorm2d)
         self.conv, self.norm = fuse_conv_bn_eval(self.conv, self.norm), nn.Identity()
 
