@@ -1,5 +1,6 @@
 """Training loops of PaPi to time step by step: ours, and the plain one from the same initial weights."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from papi.networks import build
 from papi.training.engine import train_step
 from papi.training.optim import build_optimizer
 from papi.training.tally import Tally
-from papi.types import Progress
+from papi.types import Batch, Progress
 
 LR = 0.01
 EPOCH, STEPS = 5, 4  # every part of a step is active here, including the alignment
@@ -56,10 +57,13 @@ class Training:
         )
         self.tally = Tally(truth)
         self.count = 0
+        self.batches: Iterator[Batch] = iter(())  # of the current epoch
 
     def step(self) -> float:
         progress = place(self.count)
-        batch = next(self.loader.epoch(progress.epoch, progress.step))
+        if progress.step == 0:
+            self.batches = self.loader.epoch(progress.epoch)
+        batch = next(self.batches)
         output = train_step(self.method, self.optimizer, LR, batch, progress)
         self.tally.add(output, batch)
         self.count += 1

@@ -171,9 +171,10 @@ def train_step(
     seed_torch(progress.seed, f"step{part.rank or ''}", progress.epoch, progress.step)
     with distributed.step_on(part):
         output: StepOutput = method(batch, progress)
-    optimizer.zero_grad()
-    loss = part.share * output.loss  # the parts sum to the mean over the whole batch
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter in parameters:  # `zero_grad` takes four times as long
+        parameter.grad = None
+    loss = part.share * output.loss  # the parts sum to the mean over the whole batch
     with distributed.adding_gradients(parameters):
         (loss if scaler is None else scaler.scale(loss)).backward()  # type: ignore[no-untyped-call]
         for parameter in parameters:
