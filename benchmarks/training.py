@@ -12,7 +12,8 @@ from papi.config import OptimSettings
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
 from papi.data.views.images import ImageViews, NormaliseImages
-from papi.methods.papi import PaPi, PaPiConfig
+from papi.methods.papi import PaPi
+from papi.methods.papi_settings import PaPiConfig
 from papi.networks import build
 from papi.training.engine import train_step
 from papi.training.optim import build_optimizer

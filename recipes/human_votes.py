@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from papi.data.known.sources import load_known
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.runs.folder import RunFolder
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "human-answers" / "cifar10h.jsonl"

@@ -19,7 +19,8 @@ from papi.data.loader import Loader
 from papi.data.views.images import ImageViews, NormaliseImages
 from papi.methods.losses import kl_divergence, mixed_kl_divergence
 from papi.methods.packed import PackedConfidence, packed
-from papi.methods.papi import PaPi, PaPiConfig
+from papi.methods.papi import PaPi
+from papi.methods.papi_settings import PaPiConfig
 from papi.networks import Network, Output, build
 from papi.networks.small import SmallResNet
 from papi.randomness import draws

@@ -7,7 +7,7 @@ import pytest
 
 import published_files as published
 from papi.data.load import load
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.errors import UserError
 
 

@@ -14,7 +14,8 @@ from torch.nn.functional import normalize
 from papi.errors import UserError
 from papi.methods.clouds import believed, classifier
 from papi.methods.losses import candidate_softmax, mixed_kl_divergence, soft_cross_entropy
-from papi.methods.papi import PaPi, PaPiConfig
+from papi.methods.papi import PaPi
+from papi.methods.papi_settings import PaPiConfig
 from papi.methods.state import DenseConfidence, Prototypes
 from papi.networks import Network, build
 from papi.randomness import draws

@@ -19,7 +19,8 @@ from papi.data.views.choose import normaliser, views_of
 from papi.errors import UserError
 from papi.methods import METHODS
 from papi.methods.base import Method
-from papi.methods.papi import PaPi, PaPiConfig
+from papi.methods.papi import PaPi
+from papi.methods.papi_settings import PaPiConfig
 from papi.networks import build
 from papi.runs.folder import RunFolder
 from papi.runs.identity import differences

@@ -6,7 +6,8 @@ from pathlib import Path
 from papi.data.dataset import Dataset, Progress, Report, refuse, silent
 from papi.data.known.sources import SOURCES, load_known
 from papi.data.own.hub import PREFIX, load_hub
-from papi.data.own.load import Reading, annotate, load_own, refuse_votes
+from papi.data.own.load import annotate, load_own, refuse_votes
+from papi.data.own.reading import Reading
 from papi.errors import UserError, unknown
 
 _AS_IT_COMES = Reading()

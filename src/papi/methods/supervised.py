@@ -17,7 +17,7 @@ from papi.config import CandidateKind
 from papi.methods.config import Release
 from papi.methods.losses import wide
 from papi.methods.one_view import OneView, OneViewConfig
-from papi.methods.papi import PaPiConfig
+from papi.methods.papi_settings import PaPiConfig
 from papi.networks import Network
 from papi.types import Batch, Progress, StepOutput
 

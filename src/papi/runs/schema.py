@@ -5,14 +5,9 @@ measure are `None`. Invalid values raise `ValueError` with the reason; `papi.run
 """
 
 import dataclasses
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from textwrap import shorten
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,8 +15,21 @@ from papi.config import MAX_THREADS, RunConfig, Select, Values, from_dict, renam
 from papi.data.packed_rows import Matrix, PackedRows, checked_rows, pack_sets, unpack_sets, worth_packing
 from papi.files.reading import is_unicode, parse_json, reason
 from papi.networks.preparation import Preparation
+from papi.runs.fields import (
+    all_parts,
+    is_number,
+    is_whole,
+    json_object,
+    known_arrays,
+    record_of_arrays,
+    record_of_json,
+    require_numbers,
+    require_places,
+    require_settings,
+    tuple_of_texts,
+    unfit,
+)
 
-T = TypeVar("T")
 _PACKED = ("values", "columns", "starts", "classes")  # arrays of packed rows
 _PACKED_SETS = _PACKED[1:]
 MAX_EPOCHS = 10**7  # largest epoch of a row, because curves allocate one value per epoch
@@ -66,11 +74,11 @@ class EpochRow:
     @classmethod
     def from_json(cls, values: object) -> "EpochRow":
         """The inverse of `to_json`. A number whose name is not a field is a log value."""
-        read = _object(values, "a row")
+        read = json_object(values, "a row")
         fields = {each.name for each in dataclasses.fields(cls)} - {"logs"}
-        logs = {name: value for name, value in read.items() if name not in fields and _is_number(value)}
+        logs = {name: value for name, value in read.items() if name not in fields and is_number(value)}
         own = {name: value for name, value in read.items() if name in fields}
-        row = _record(cls, own | {"logs": logs}, "a row")
+        row = record_of_json(cls, own | {"logs": logs}, "a row")
         if not 0 <= row.epoch < MAX_EPOCHS:
             raise ValueError(f"epoch is {row.epoch}, which does not fit")
         return row
@@ -124,9 +132,9 @@ class Summary:
     @classmethod
     def from_json(cls, values: object) -> "Summary":
         """The inverse of `to_json`."""
-        read = _object(values, "a summary")
-        read["collapsed_prototypes"] = _texts(read, "collapsed_prototypes")
-        summary = _record(cls, read, "a summary")
+        read = json_object(values, "a summary")
+        read["collapsed_prototypes"] = tuple_of_texts(read, "collapsed_prototypes")
+        summary = record_of_json(cls, read, "a summary")
         if summary.trained_epochs is not None and not 0 <= summary.trained_epochs <= MAX_EPOCHS:  # also rejects NaN
             raise ValueError(f"trained_epochs is {summary.trained_epochs}, which does not fit")
         return summary
@@ -161,14 +169,14 @@ class Record:
         if not self.config:
             raise ValueError("it does not have all settings")
         settings = renamed(self.config)
-        _require_settings(settings, RunConfig, self.versions.get("papi-pll", "of another version"))
+        require_settings(settings, RunConfig, self.versions.get("papi-pll", "of another version"))
         return from_dict(settings)
 
     @property
     def epochs(self) -> int | None:
         """The planned number of epochs, if the settings contain it."""
         found = self.config.get("epochs")
-        return found if isinstance(found, int) and _is_whole(found) and found > 0 else None
+        return found if isinstance(found, int) and is_whole(found) and found > 0 else None
 
     @property
     def preparation(self) -> Preparation | None:
@@ -190,19 +198,19 @@ class Record:
     @classmethod
     def from_json(cls, values: object) -> "Record":
         """The inverse of `to_json`."""
-        read = _object(values, "the record of a run")
+        read = json_object(values, "the record of a run")
         for name in ("config", "identity", "candidates", "annotators", "versions"):
             if not isinstance(read.get(name, {}), dict):
                 raise ValueError(f"{name} is not a JSON object")
         if not read.get("identity"):
             raise ValueError("no settings in it")
         for name in ("classes", "command"):
-            read[name] = _texts(read, name)
+            read[name] = tuple_of_texts(read, name)
         if not all(map(is_unicode, read["classes"])):
             raise ValueError("a class has a name that is not Unicode")
         if read.get("parent") is not None:
-            read["parent"] = _record(ParentRecord, read["parent"], "a parent")
-        record = _record(cls, {"config": {}} | read, "the record of a run")
+            read["parent"] = record_of_json(ParentRecord, read["parent"], "a parent")
+        record = record_of_json(cls, {"config": {}} | read, "the record of a run")
         if record.threads is not None and not 1 <= record.threads <= MAX_THREADS:
             raise ValueError(f"threads is {record.threads}, which does not fit")
         _ = record.preparation  # raises if it is invalid
@@ -227,7 +235,7 @@ class Arrays:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The existing arrays by name. Packed confidence is several arrays."""
-        known = _known_arrays(self)
+        known = known_arrays(self)
         if not isinstance(self.confidence, PackedRows):
             return known
         del known["confidence"]
@@ -240,29 +248,29 @@ class Arrays:
         known: dict[str, Any] = dict(arrays)
         parts = [arrays.get(f"confidence_{name}") for name in _PACKED]
         if "confidence" not in arrays and any(part is not None for part in parts):
-            known["confidence"] = checked_rows(*_whole(parts))
-        return _arrays(cls, known, table="confidence", kinds="f")
+            known["confidence"] = checked_rows(*all_parts(parts))
+        return record_of_arrays(cls, known, table="confidence", kinds="f")
 
     def require_fitting(self, candidates: np.ndarray) -> None:
         """Raise ValueError if an array does not match the candidate sets `(N, K)` of the run."""
         samples, classes = candidates.shape
         if not isinstance(self.confidence, PackedRows):
-            _require_numbers("confidence", self.confidence, (samples, classes))
+            require_numbers("confidence", self.confidence, (samples, classes))
         elif not self.confidence.fits(candidates):
             raise ValueError("its confidence is about other sets")
-        _require_numbers("second_opinion", self.second_opinion, (samples,))
-        _require_places("linear_label", self.linear_label, samples, classes)
-        _require_places("prototype_label", self.prototype_label, samples, classes)
-        _require_places("held_out", self.held_out, None, samples)
-        _require_numbers("test_probabilities", self.test_probabilities, (None, classes))
-        _require_numbers("embedding", self.embedding, (None, None))
+        require_numbers("second_opinion", self.second_opinion, (samples,))
+        require_places("linear_label", self.linear_label, samples, classes)
+        require_places("prototype_label", self.prototype_label, samples, classes)
+        require_places("held_out", self.held_out, None, samples)
+        require_numbers("test_probabilities", self.test_probabilities, (None, classes))
+        require_numbers("embedding", self.embedding, (None, None))
         tests = None if self.test_probabilities is None else len(self.test_probabilities)
         points = None if self.embedding is None else len(self.embedding)
-        _require_places("embedding_index", self.embedding_index, points, tests)
-        _require_numbers("training_embedding", self.training_embedding, (None, None))
+        require_places("embedding_index", self.embedding_index, points, tests)
+        require_numbers("training_embedding", self.training_embedding, (None, None))
         shown = None if self.training_embedding is None else len(self.training_embedding)
-        _require_places("training_index", self.training_index, shown, samples)
-        _require_numbers("prototypes", self.prototypes, (classes, None))
+        require_places("training_index", self.training_index, shown, samples)
+        require_numbers("prototypes", self.prototypes, (classes, None))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +283,7 @@ class Sets:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The existing arrays by name. A large and sparse mask is packed."""
-        known = _known_arrays(self)
+        known = known_arrays(self)
         if worth_packing(self.candidates):
             del known["candidates"]
             known |= pack_sets(self.candidates)
@@ -287,12 +295,12 @@ class Sets:
         known = dict(arrays)
         parts = [arrays.get(name) for name in _PACKED_SETS]
         if "candidates" not in arrays and any(part is not None for part in parts):
-            known["candidates"] = unpack_sets(*_whole(parts))
-        sets = _arrays(cls, known, table="candidates", kinds="b")
+            known["candidates"] = unpack_sets(*all_parts(parts))
+        sets = record_of_arrays(cls, known, table="candidates", kinds="b")
         samples = len(sets.candidates)
         if sets.file_names is not None and (sets.file_names.shape != (samples,) or sets.file_names.dtype.kind != "U"):
-            raise ValueError(_unfit("file_names", sets.file_names))
-        _require_places("rows", sets.rows, samples, None)
+            raise ValueError(unfit("file_names", sets.file_names))
+        require_places("rows", sets.rows, samples, None)
         if not sets.candidates.any(1).all():
             raise ValueError("it has samples without a candidate")
         return sets
@@ -317,129 +325,3 @@ class Rows:
             except ValueError as error:
                 return cls(tuple(rows), bool(last), f"line {number}: {reason(error)}")
         return cls(tuple(rows), bool(last))
-
-
-def _object(values: object, what: str) -> Values:
-    if not isinstance(values, dict):
-        raise ValueError(f"{what} must be a JSON object; got {_shown(values)}")
-    return dict(values)
-
-
-def _texts(values: Values, name: str) -> tuple[str, ...]:
-    listed = values.get(name) or []
-    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
-        raise ValueError(f"{name} is not a list of texts")
-    return tuple(listed)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float) or _is_whole(value)
-
-
-def _is_whole(value: object) -> bool:
-    """An integer that fits into an array. JSON allows larger ones, which would overflow."""
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-
-
-def _record(kind: type[T], values: object, what: str) -> T:
-    """A dataclass from a JSON object. Unknown names are from a later version and are ignored."""
-    of_any_kind: type = kind
-    hints = _hints(of_any_kind)
-    read = {name: value for name, value in _object(values, what).items() if name in hints}
-    for each in dataclasses.fields(kind):  # type: ignore[arg-type]
-        required = each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
-        if required and each.name not in read:
-            raise ValueError(f"{what} needs {each.name}")
-    for name, value in read.items():
-        if not _suits(value, hints[name]):
-            raise ValueError(f"{name} is {_shown(value)}, which does not fit")
-    return kind(**read)
-
-
-@cache
-def _hints(kind: type) -> dict[str, object]:
-    return typing.get_type_hints(kind)
-
-
-def _shown(value: object) -> str:
-    return shorten(repr(value), 60, placeholder=" …")
-
-
-def _require_settings(values: object, kind: type, version: str) -> None:
-    """Raise ValueError for an unknown setting or a wrong type, which a dataclass would accept."""
-    hints = _hints(kind)
-    for name, value in _object(values, "settings").items():
-        if name not in hints:
-            raise ValueError(
-                f"PaPi {version} wrote them, and its setting {name!r} is unknown here: use that version of PaPi"
-            )
-        hint = hints[name]
-        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-            _require_settings(value, hint, version)
-            continue
-        typed = Path(value) if isinstance(value, str) and Path in (hint, *typing.get_args(hint)) else value
-        if not _suits(tuple(value) if isinstance(value, list) else typed, hint):
-            raise ValueError(f"{name} is {_shown(value)}, which does not fit")
-
-
-def _suits(value: object, hint: object) -> bool:
-    """Whether a value has the type that a record declares."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_suits(value, each) for each in parts)
-    if origin is typing.Literal:
-        return value in parts
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_suits(each, parts[0]) for each in value)
-    if origin in (dict, Mapping):
-        return isinstance(value, dict) and all(_suits(each, parts[1]) for each in value.values())
-    if hint is float:
-        return _is_number(value)
-    if hint is int:
-        return _is_whole(value)
-    return hint is typing.Any or (isinstance(hint, type) and isinstance(value, hint))
-
-
-def _known_arrays(record: Arrays | Sets) -> dict[str, np.ndarray]:
-    values = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _whole(parts: list[np.ndarray | None]) -> list[np.ndarray]:
-    found = [part for part in parts if part is not None]
-    if len(found) < len(parts):
-        raise ValueError("a part of its packed rows is missing")
-    return found
-
-
-def _arrays(kind: type[T], arrays: Mapping[str, Any], table: str, kinds: str) -> T:
-    """A record of arrays, with a required table `(N, K)` of numbers of one of NumPy's `kinds`."""
-    names = {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    if table not in arrays:
-        raise ValueError(f"it has no array {table}")
-    found = arrays[table]
-    if len(found.shape) != 2 or 0 in found.shape or found.dtype.kind not in kinds:
-        raise ValueError(_unfit(table, found))
-    return kind(**{name: value for name, value in arrays.items() if name in names})
-
-
-def _require_numbers(name: str, array: np.ndarray | None, shape: tuple[int | None, ...]) -> None:
-    """Raise ValueError unless an array has floats and this shape; None stands for any length."""
-    if array is None:
-        return
-    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
-    if not fits or array.dtype.kind != "f":
-        raise ValueError(_unfit(name, array))
-
-
-def _require_places(name: str, array: np.ndarray | None, count: int | None, below: int | None) -> None:
-    """Raise ValueError unless an array has `count` integers from 0 to below `below`; None stands for any number."""
-    if array is None:
-        return
-    fits = array.ndim == 1 and array.dtype.kind in "iu" and count in (None, len(array))
-    if not fits or (array < 0).any() or (below is not None and (array >= below).any()):
-        raise ValueError(_unfit(name, array))
-
-
-def _unfit(name: str, array: Matrix) -> str:
-    return f"its array {name} does not fit: it has the shape {array.shape} and the type {array.dtype}"

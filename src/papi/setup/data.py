@@ -16,7 +16,7 @@ from papi.data.known.sources import SOURCES
 from papi.data.own.folders import leads_out
 from papi.data.own.groupings import read_groups, read_matrix
 from papi.data.own.image_folder import sorted_by_class
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.data.own.trees import read_tree
 from papi.errors import UserError
 from papi.networks.preparation import Preparation

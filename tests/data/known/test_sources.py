@@ -9,7 +9,7 @@ import torch
 import published_files as published
 from papi.data.known.sources import SOURCES, load_known
 from papi.data.load import load
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.data.views.autoaugment import AutoAugment
 from papi.data.views.images import ImageViews
 from papi.errors import UserError

@@ -11,7 +11,7 @@ from PIL import Image
 
 import papi
 from papi.data.load import load
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.errors import UserError
 
 pa = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")

@@ -11,7 +11,7 @@ import pytest
 import published_files as published
 from papi.data.dataset import Dataset
 from papi.data.load import load as load_any
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.errors import UserError
 
 NAMES = ["a.png", "b.png", "sub/c.png", "d.png"]

@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 import tool_files
-from papi.data.own.load import Reading, load_own
+from papi.data.own.load import load_own
+from papi.data.own.reading import Reading
 from papi.data.own.references import find, possible_names
 from papi.errors import UserError
 

@@ -9,7 +9,7 @@ from papi.data.known.mini_imagenet import find_mini_imagenet, read_mini_imagenet
 from papi.data.known.published import Remote, Source, feature_source, holding, inside_package, quickly
 from papi.data.known.readers import Arrays
 from papi.data.own.features import checked_sets, without_empty_classes
-from papi.data.own.load import Reading
+from papi.data.own.reading import Reading
 from papi.errors import UserError
 
 _FASHION = (

@@ -14,12 +14,14 @@ from reprlib import repr as shortened
 
 from papi.data.own.annotation_arrays import Annotations, first_twice, from_arrays, load_npz
 from papi.data.own.columnwise import read_columnwise
-from papi.data.own.entries import Entry, Rules, Statement, checked, encode, gathered, in_classes, opened_rows
+from papi.data.own.encoding import encode
+from papi.data.own.entries import Entry, Rules, Statement, gathered, in_classes
 from papi.data.own.names import suspicions
 from papi.data.own.rows import Row, Table
 from papi.data.own.tables import ANYTHING, cell_number, cell_text, excluded_labels, read_table
 from papi.data.own.tools.crowd import as_votes
 from papi.data.own.tools.formats import format_of, read_export
+from papi.data.own.valid_rows import checked, opened_rows
 from papi.data.own.votes import MOST_VOTES, falls_back, least_votes, refuse_rule, require_votes
 from papi.data.own.weights import weighed_labels, weights_beside, wrong_weight
 from papi.errors import UserError

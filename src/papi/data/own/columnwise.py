@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from papi.data.own.annotation_arrays import SPLITS, Annotations
-from papi.data.own.entries import Rules, in_order
+from papi.data.own.encoding import in_order
+from papi.data.own.entries import Rules
 from papi.data.own.tables import ANYTHING, WEIGHED, delimiter_of, read_text
 from papi.data.own.tools import crowd
 

@@ -8,9 +8,10 @@ import numpy as np
 from papi.data.dataset import Dataset, Report
 from papi.data.own.annotation_arrays import Annotations
 from papi.data.own.annotations import RESERVED
-from papi.data.own.entries import Rules, checked
+from papi.data.own.entries import Rules
 from papi.data.own.matfiles import read_partial_mat
 from papi.data.own.tables import Row, Table, cell_number
+from papi.data.own.valid_rows import checked
 from papi.errors import UserError
 
 _LARGEST = float(np.finfo(np.float32).max)

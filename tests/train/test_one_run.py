@@ -17,6 +17,8 @@ from papi.data.dataset import Dataset
 from papi.errors import UserError
 from papi.runs import checkpoint
 from papi.runs.folder import RunFolder
+from papi.runs.identity import identity_hash
+from papi.train import one_run
 from papi.training.engine import EpochEnded, NonFiniteError, Stepped
 
 CONFIG = RunConfig(
@@ -177,14 +179,14 @@ def test_a_run_that_was_finished_meanwhile_is_not_trained_again(
     toy_dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two start at once in a folder that is not there yet; one is done before the other is ready."""
-    build, first = run.prepare, []
+    build, first = one_run.prepare, []
 
     def slowly(*arguments: Any) -> Any:
-        monkeypatch.setattr(run, "prepare", build)
+        monkeypatch.setattr(one_run, "prepare", build)
         first.extend(train(toy_dataset, tmp_path / "run"))
         return build(*arguments)
 
-    monkeypatch.setattr(run, "prepare", slowly)
+    monkeypatch.setattr(one_run, "prepare", slowly)
     (only,) = train(toy_dataset, tmp_path / "run")
     assert only.already
     assert only.summary == first[-1].summary
@@ -273,7 +275,7 @@ def test_a_loss_that_is_not_finite(toy_dataset: Dataset, tmp_path: Path) -> None
     record = RunFolder(tmp_path).read_record()
     assert record is not None
     kept, problems = checkpoint.load_newest(
-        tmp_path / "checkpoint.pt", run.identity_hash(record.identity), torch.device("cpu")
+        tmp_path / "checkpoint.pt", identity_hash(record.identity), torch.device("cpu")
     )
     assert kept is not None
     assert problems == []
