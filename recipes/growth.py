@@ -14,19 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib as mpl
-import numpy as np
 import torch
 from matplotlib.figure import Figure as Drawing
 
+from benchmarks.feature_table import COLUMNS, table_run
 from benchmarks.processes import Together
 from benchmarks.step import SMALL
 from benchmarks.training import Training
-from papi.config import RunConfig
-from papi.data.dataset import Dataset
 from papi.experiments.figures import COLOURS, STYLE
 from papi.files.durable import replacing
-from papi.setup.run import Run, prepare
-from papi.setup.settings import settings_for
 from papi.training.allocator import keep_freed_memory
 from papi.training.engine import train_step
 from papi.training.optim import build_optimizer
@@ -37,7 +33,7 @@ SAMPLES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 CLASSES = (10, 30, 100, 300, 1000)
 SIDES = (16, 24, 32, 48, 64)
 PROCESSES = (1, 2, 4)
-COLUMNS, CANDIDATES, BATCH, PIXEL_BATCH = 64, 10, 128, 32
+PIXEL_BATCH = 32
 TURNS, STEPS = 8, 10
 
 
@@ -87,7 +83,7 @@ def milliseconds(step: Callable[[], object], steps: int = STEPS) -> float:
 
 def _stepper(samples: int, classes: int) -> Callable[[], object]:
     """A training step on a table, as `papi train --data FEATURES.npz` runs it."""
-    run = _table_run(samples, classes)
+    run = table_run(samples, classes)
     optimizer = build_optimizer(run.method, run.settings.optim)
     run.method.train()
     run.method.start_epoch(Progress(0, run.settings.epochs, 0, len(run.loader), 0), run.loader.plain)
@@ -98,22 +94,6 @@ def _stepper(samples: int, classes: int) -> Callable[[], object]:
         train_step(run.method, optimizer, 0.001, batch, Progress(0, run.settings.epochs, number, len(run.loader), 0))
 
     return step
-
-
-def _table_run(samples: int, classes: int) -> Run:
-    random = np.random.default_rng(0)
-    labels = random.integers(0, classes, samples)
-    features = random.standard_normal((samples, COLUMNS), np.float32)
-    features[:, 0] += labels
-    sets = np.zeros((samples, classes), bool)
-    for _ in range(CANDIDATES - 1):
-        sets[np.arange(samples), random.integers(0, classes, samples)] = True
-    sets[np.arange(samples), labels] = True
-    scale = (tuple(features.mean(0).tolist()), tuple(features.std(0).tolist()))
-    names = tuple(map(str, range(classes)))
-    data = Dataset("table", names, features, *scale, labels=labels, candidates=sets)
-    config = RunConfig(data="table", threads=1, device="cpu", batch_size=BATCH, data_holdout=0)
-    return prepare(data, sets, settings_for(config, data), {})
 
 
 def description(series: list[Series]) -> str:

@@ -17,16 +17,18 @@ from torch.nn.functional import max_pool2d, pixel_unshuffle
 from papi.data.dataset import ViewRecipe
 from papi.data.loader import Loader
 from papi.data.views.images import ImageViews, NormaliseImages
-from papi.methods.losses import kl_divergence, mixed_kl_divergence
+from papi.methods.losses import candidate_prediction, kl_divergence, mixed_kl_divergence
 from papi.methods.packed import PackedConfidence, packed
 from papi.methods.papi import PaPi
 from papi.methods.papi_settings import PaPiConfig
+from papi.methods.prior import Prior, weighed
+from papi.methods.set_prior import SetPrior
 from papi.networks import Network, Output, build
 from papi.networks.small import SmallResNet
 from papi.randomness import draws
 from papi.training.engine import train_step
 from papi.training.evaluation import evaluate
-from papi.types import Progress
+from papi.types import Batch, Progress
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
@@ -100,6 +102,25 @@ def test_fused_optimizer() -> None:
     plain = Training(double=True)
     plain.fused = False
     require_close(plain.run(), Training(double=True).run())
+
+
+def test_silent_set_prior_is_not_computed() -> None:
+    """Bit-equal for sets of up to 40 labels: a prior of weight zero would weight each candidate by exactly one."""
+    random = np.random.default_rng(0)
+    sets = torch.zeros(200, 60, dtype=torch.bool)
+    for row in sets:
+        row[torch.from_numpy(random.choice(60, random.integers(1, 41), replace=False))] = True
+    logits, prior = 10 * torch.randn(200, 60), Prior()
+    prior.sets = SetPrior(60, "auto")
+    batch, start = Batch(torch.arange(200), (), sets), Progress(0, 10, 0, 1, seed=0)
+    computed = weighed(sets, prior.sets.log_weights(sets), sets)
+    assert computed.dtype == torch.float32
+    skipped = prior.weigh(batch, logits, sets, start)
+    assert skipped is sets
+    for one, other in zip(candidate_prediction(logits, computed), candidate_prediction(logits, skipped), strict=True):
+        assert torch.equal(one, other)
+    prior.sets.weight.fill_(0.5)
+    assert prior.weigh(batch, logits, sets, start).dtype == torch.float32
 
 
 class AllGraphs(PaPi):

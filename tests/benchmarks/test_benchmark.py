@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import evaluation, processes, prototypes, state, step, table
+from benchmarks import evaluation, feature_table, processes, prototypes, state, step, table
 from benchmarks.machine import convolutions_alone, free_share
 from benchmarks.measure import Apart, Line, better, beyond, fastest_apart, in_turns, speedup
 from benchmarks.training import PlainTraining, Task, Training
@@ -176,3 +176,21 @@ def test_items_assert_equal_results() -> None:
     assert memory.ratio < 1 / 20
     assert time.ours > 0
     assert state.growth(1_000, 10, 1).ours > 0
+
+
+def test_products_of_code_are_recorded_and_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, rows = torch.nn.Linear(3, 2), torch.randn(4, 3, requires_grad=True)
+    with feature_table.Products() as products:
+        (layer(rows).square().sum() + rows.sum()).backward()
+    assert [len(operands) for _, operands in products.found] == [3, 2, 2]  # forward; both gradients
+    bias, left, right = products.found[0][1]
+    assert torch.equal(torch.addmm(bias, left, right), layer(rows))
+    left.zero_()  # a copy: the code's own tensors stay as they are
+    assert rows.any()
+    products.replay()
+
+
+def test_a_step_on_a_table_takes_longer_than_its_products() -> None:
+    line = feature_table.beside_products(1_000, 50, times=1)
+    assert line.ratio > 1
+    assert line.target is None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax, normalize, one_hot
+from torch.nn.functional import log_softmax, normalize
 
 
 def wide(values: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ def log_complement(logits: Tensor) -> Tensor:
     the sum over the other classes. All others have p ≤ 1/2, where log1p is accurate.
     """
     log_probability = log_softmax(wide(logits), 1)
-    likeliest = one_hot(logits.argmax(1), logits.shape[1]).bool()
+    likeliest = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, top_label(logits)[:, None], True)
     others = log_probability.masked_fill(likeliest, -torch.inf).logsumexp(1, keepdim=True)
     # Masked before the logarithm, too: the gradient of log(0) would make the row NaN even where it is not selected.
     return torch.where(likeliest, others, torch.log1p(-log_probability.exp().masked_fill(likeliest, 0.0)))

@@ -70,7 +70,7 @@ class Prior(nn.Module):
         if self.given is not None:
             self.given.note(batch, logits)
             known.append(self.given.log_weights(self.given.shares[batch.index]))
-        if self.sets is not None and self.sets.speaks(progress):
+        if self.sets is not None and self.sets.speaks(progress) and not self.sets.silent:
             known.append(self.sets.log_weights(batch.candidates))
         return weighed(batch.candidates, reduce(torch.add, known), admitted) if known else admitted
 

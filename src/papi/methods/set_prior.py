@@ -85,6 +85,14 @@ class SetPrior(nn.Module):
         """Whether the prior still has an effect at this point of the run."""
         return self.strength > 0 and _fading(progress) > 0
 
+    @property
+    def silent(self) -> bool:
+        """Whether the prior is known to have no effect: its weight is zero, as for uniform sets.
+
+        Reading the weight from a GPU would make every step wait, so there the prior never counts as silent.
+        """
+        return self.weight.is_cpu and float(self.weight) == 0
+
     def log_weights(self, candidates: Tensor) -> Tensor:
         """log w of sets `(B, K) bool`, for every label, `(B, K)`."""
         return self.weight * (candidates.to(self.offset.dtype) @ self.log_odds.T + self.offset)
