@@ -6,16 +6,18 @@ each of its cells gives the accuracy, the standard deviation and everything else
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from papi.config import RunConfig
 from papi.errors import UserError
 from papi.experiments import SUITES, cells, tables
 from papi.experiments.compute import units
-from papi.experiments.cpu import BUDGET
+from papi.experiments.cpu import BUDGET, UNEVEN
 from papi.experiments.results import Result, Results
 from papi.experiments.suites import Entry, Table, Task
+
+_WITH_PRIOR = ", set_prior=auto"
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,14 @@ class Column:
         a, b = self[ours].outcome.accuracies, self[theirs].outcome.accuracies
         return [a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())]
 
+    def with_prior(self, label: str) -> str | None:
+        """The label under which a method's runs with `set_prior=auto` are found, or None if there are none.
+
+        On uniform sets, they are the runs without it.
+        """
+        name = f"{label}{_WITH_PRIOR}"
+        return name if self.has(name) else None if self.task in UNEVEN else label
+
 
 class Measured:
     """The columns of our suites."""
@@ -178,6 +188,16 @@ class Measured:
         tasks = [(table, task) for table in _tables(suite) if _fits(table, epochs, times) for task in table.tasks]
         found = {task.name: Column(suite, table, task, self.results) for table, task in reversed(tasks)}
         return [column for column in reversed(found.values()) if column.ranked]
+
+    def merged(self, suite: str) -> list[Column]:
+        """Every task of a suite with the common compute budget; a column has the methods of all its tables."""
+        fitting = [table for table in SUITES["cpu"][suite].tables if table.units == BUDGET]
+        every = replace(
+            fitting[0],
+            entries=tuple(dict.fromkeys(entry for table in fitting for entry in table.entries)),
+            tasks=tuple(dict.fromkeys(task for table in fitting for task in table.tasks)),
+        )
+        return [Column(suite, every, task, self.results) for task in every.tasks]
 
     def count(self, suite: str) -> tuple[int, int]:
         """The number of finished runs of a suite, and of all its runs."""
@@ -281,6 +301,19 @@ def gaps(columns: Sequence[Column], ours: str, theirs: str) -> list[float]:
 def leads(columns: Sequence[Column], label: str) -> list[float]:
     """How far the best is ahead of a method on each task, in points."""
     return [column.first.mean - column[label].mean for column in columns]
+
+
+def mean_leads(columns: Sequence[Column], ours: str, theirs: str, *, prior: bool = False) -> list[float]:
+    """How far a method is ahead of another on each task, in points, averaged over the seeds that both have finished.
+
+    With `prior`, the other method uses the set prior. Tasks on which they have no seed in common are left out.
+    """
+    found = []
+    for column in columns:
+        other = column.with_prior(theirs) if prior else theirs
+        if column.has(ours) and other is not None and column.has(other) and column.lead_by_seed(ours, other):
+            found.append(statistics.mean(column.lead_by_seed(ours, other)))
+    return found
 
 
 def gains(shorter: Sequence[Column], longer: Sequence[Column], label: str) -> list[float]:

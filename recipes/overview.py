@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from papi.experiments import SUITES, tables
-from papi.experiments.cpu import BUDGET, BY_CLASS, BY_LOOKS, CIFAR10, INSTANCE, MANY, RATES, SVHN
+from papi.experiments.cpu import BUDGET, BY_CLASS, BY_LOOKS, CIFAR10, DEFAULT, FORMS, INSTANCE, MANY, RATES, SVHN
 from papi.experiments.paper import PAPI
 from papi.experiments.rendering import markdown
 from papi.experiments.results import Results
@@ -13,8 +13,7 @@ from papi.experiments.tables import Sheet
 from recipes.measured import Column, default_form
 from recipes.page import finished_table
 
-# The paper's form first, then the others in the order of these suites.
-_SUITES = ("forms", "budget", "uniform", "instance-dependent", "many-classes", "other-data")
+_SUITES = ("budget", "forms", "uniform", "instance-dependent", "many-classes", "other-data")
 FAMILIES = {
     "uniform": RATES,
     "class and instance": (INSTANCE, BY_LOOKS, *BY_CLASS),
@@ -23,9 +22,11 @@ FAMILIES = {
 
 
 def entries() -> tuple[Entry, ...]:
-    """Every published method and every form of PaPi that a suite compares with equal compute."""
-    found = dict.fromkeys(entry for table in _tables() for entry in table.entries)
-    return tuple(entry for entry in found if entry.method == PAPI.method or "set_prior" not in entry.settings)
+    """The ceiling, the forms of PaPi, its default, and every published method compared with equal compute."""
+    forms = (*FORMS, DEFAULT)
+    others = dict.fromkeys(entry for table in _tables() for entry in table.entries if entry.method != PAPI.method)
+    published = [entry for entry in others if "set_prior" not in entry.settings]
+    return tuple(sorted((*forms, *published), key=lambda entry: not entry.ceiling))
 
 
 def _tables() -> Iterator[Table]:
@@ -45,7 +46,7 @@ def named(entry: Entry) -> Entry:
 
 def compact(table: Table, results: Results, *, name_data: bool = False) -> str:
     """A Markdown table of methods by tasks, without title and rows of differences."""
-    columns = [tables.column(table, task, results) for task in table.tasks]
+    columns = [_finished(table, task, results) for task in table.tasks]
     rows = tuple((_row_label(entry), *(found[entry].text() for found in columns)) for entry in table.entries)
     best = [tables.ranking(found)[:1] for found in columns]
     bold = {
@@ -53,6 +54,19 @@ def compact(table: Table, results: Results, *, name_data: bool = False) -> str:
     }
     header = ("Method", *(task.name if name_data else task.label for task in table.tasks))
     return markdown(Sheet("", header, rows, frozenset(bold))).split("\n\n", 1)[1].strip()
+
+
+def _finished(table: Table, task: Task, results: Results) -> tables.Column:
+    """The finished runs on a task, out of the seeds that the suites ask for."""
+    return {
+        entry: tables.outcome(replace(table, seeds=_seeds(entry, task) or table.seeds), entry, task, results)
+        for entry in table.entries
+    }
+
+
+def _seeds(entry: Entry, task: Task) -> tuple[int, ...]:
+    asked = (table for table in _tables() if task in table.tasks and entry in map(named, table.entries))
+    return tuple(sorted({seed for table in asked for seed in table.seeds}))
 
 
 def _row_label(entry: Entry) -> str:

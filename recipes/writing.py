@@ -26,7 +26,8 @@ ORDER = (
 )  # fmt: skip
 _ABOUT_COLUMNS: tuple[Callable[..., object], ...] = (
     measured.where, measured.names, measured.uniform, measured.won, measured.winners, measured.close, measured.means,
-    measured.gaps, measured.leads, measured.gains, measured.ratios, measured.finished, measured.average,
+    measured.gaps, measured.leads, measured.mean_leads, measured.gains, measured.ratios, measured.finished,
+    measured.average,
 )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ class Writer:
             autoescape=False,  # Markdown, not HTML
         )
         found = measured.Measured(results)
-        asked = (found.column, found.columns, found.count, found.hours, *_ABOUT_COLUMNS)
+        asked = (found.column, found.columns, found.merged, found.count, found.hours, *_ABOUT_COLUMNS)
         self._pages.globals |= {function.__name__: function for function in asked}
         self._pages.globals |= {
             "family": lambda name: overview.columns(name, results),
@@ -55,13 +56,15 @@ class Writer:
             "BUDGET": cpu.BUDGET,
             "IMAGES": f"{cpu.IMAGES:,}",
         }
-        self._pages.filters |= {
+        filters: dict[str, Callable[..., object]] = {
             "in_words": measured.in_words,
             "two": lambda value: f"{value:.2f}",
             "whole": lambda value: f"{value:.0f}",
             "signed": lambda value: f"{value:+.1f}",
+            "mean": statistics.mean,
             "enumerated": lambda values: measured.enumerated([_told(value) for value in values]),
         }
+        self._pages.filters |= filters
 
     def suite(self, suite: Suite, scale: Scale) -> Path:
         """Write the page of a suite. Without a template, it has only tables and figures."""

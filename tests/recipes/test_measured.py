@@ -9,7 +9,7 @@ from toy_results import ACCURACIES, COMPUTE, ENTRIES, EPOCHS, TASK, result, resu
 from papi.config import RunConfig
 from papi.errors import UserError
 from papi.experiments import SUITES, cells
-from papi.experiments.cpu import BUDGET
+from papi.experiments.cpu import BUDGET, BY_LOOKS, DEFAULT, INSTANCE, LISTENING, RATES
 from papi.experiments.cpu import EPOCHS as FEW_EPOCHS
 from papi.experiments.paper import DPLL, PAPI, PRODEN
 from papi.experiments.results import Results
@@ -95,6 +95,26 @@ def test_numbers_over_several_columns() -> None:
     assert measured.ratios([one], "PaPi", "DPLL") == [1]
     longer = Column("toy", COMPUTE, TASK, results(COMPUTE))
     assert measured.gains([one], [longer], "PaPi") == pytest.approx([0])
+
+
+def test_leads_over_methods_with_and_without_the_set_prior() -> None:
+    tables = SUITES["cpu"]["forms"].tables
+    made = []
+    for table, entry, task, seed, accuracy in (
+        (tables[0], DEFAULT, RATES[0], 0, 0.9), (tables[0], DEFAULT, RATES[0], 1, 0.8),
+        (tables[0], PRODEN, RATES[0], 0, 0.8), (tables[0], PRODEN, RATES[0], 2, 0.5),
+        (tables[0], DEFAULT, INSTANCE, 0, 0.7), (tables[0], PRODEN, INSTANCE, 0, 0.4),
+        (tables[2], LISTENING[2], INSTANCE, 0, 0.6), (tables[0], DEFAULT, BY_LOOKS, 0, 0.7),
+    ):  # fmt: skip
+        made.append(result(table, entry, seed, accuracy, task))
+    every = Measured({each.key: each for each in made}).merged("forms")
+    assert len({each.task for each in every}) == len(every)
+    ours, theirs = DEFAULT.label, PRODEN.label
+    assert measured.mean_leads(every, ours, theirs) == pytest.approx([10, 30])  # the seed that both have
+    assert measured.mean_leads(every, ours, theirs, prior=True) == pytest.approx([10, 10])
+    assert measured.mean_leads(every, ours, "CC") == []
+    looks = next(each for each in every if each.task == BY_LOOKS)
+    assert looks.with_prior(theirs) is None  # not run, and not the same as without
 
 
 def test_sentences() -> None:
