@@ -91,6 +91,15 @@ class TestSchedules:
         assert self.at(10)[2] == 1.0
         assert self.at(499) == pytest.approx((0.95 - 0.15 * 498 / 500, 0.9 - 0.4 * 498 / 500, 1.0))
 
+    def test_many_classes_are_aligned_less_in_one_pass(self) -> None:
+        for classes, share in ((K, 1.0), (10, 1.0), (20, 0.5), (100, 0.1)):
+            sets = torch.eye(classes, dtype=torch.bool)
+            torch.manual_seed(0)
+            network = build("small", (CHANNELS, SIZE, SIZE), classes, project=True)
+            for form, expected in (("one", 2 * share), ("two", 2.0), ("paper", 2.0)):
+                method = PaPi(network, sets, PaPiConfig(passes=form, alignment_weight=2.0))  # type: ignore[arg-type]
+                assert method.momenta_and_weight(Progress(20, 500, 0, 10, seed=0))[2] == pytest.approx(expected)
+
     def test_constant_within_an_epoch(self) -> None:
         assert self.at(3, step=0) == self.at(3, step=9)
 

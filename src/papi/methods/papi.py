@@ -34,6 +34,8 @@ from papi.randomness import draws
 from papi.types import Batch, Progress, StepOutput
 
 _FIRST_EPOCH_MOMENTUM = 0.99
+# The form with one pass is for short runs. On many classes they resolve few labels, and alignment confirms wrong ones.
+_FEW_CLASSES = 10
 _AFTER_CLOUDS = 0.95  # confidence momentum once Gaussian classes have set the confidence; falls to 0
 
 
@@ -106,11 +108,10 @@ class PaPi(Listening):
         if self.config.asks_clouds and progress.epoch >= _cloud_epoch(progress):
             half = _cloud_epoch(progress)
             confidence = linear(_AFTER_CLOUDS, 0.0, (progress.epochs_done - half) / (progress.epochs - half))
-        return (
-            confidence,
-            linear(*self.config.prototype_momentum, fraction),
-            self.config.alignment_weight * ramp(position, self.config.ramp_epochs),
-        )
+        weight = self.config.alignment_weight * ramp(position, self.config.ramp_epochs)
+        if self.config.passes == "one":
+            weight *= min(1.0, _FEW_CLASSES / self.candidates.shape[1])
+        return confidence, linear(*self.config.prototype_momentum, fraction), weight
 
     def training_step(self, batch: Batch, progress: Progress) -> StepOutput:
         confidence_momentum, prototype_momentum, weight = self.momenta_and_weight(progress)
