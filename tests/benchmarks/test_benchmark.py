@@ -178,7 +178,7 @@ def test_items_assert_equal_results() -> None:
     assert state.growth(1_000, 10, 1).ours > 0
 
 
-def test_products_of_code_are_recorded_and_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_of_code_are_recorded_and_computed_again() -> None:
     layer, rows = torch.nn.Linear(3, 2), torch.randn(4, 3, requires_grad=True)
     with feature_table.Products() as products:
         (layer(rows).square().sum() + rows.sum()).backward()

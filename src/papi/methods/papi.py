@@ -34,9 +34,9 @@ from papi.randomness import draws
 from papi.types import Batch, Progress, StepOutput
 
 _FIRST_EPOCH_MOMENTUM = 0.99
+_AFTER_CLOUDS = 0.95  # confidence momentum once Gaussian classes have set the confidence; falls to 0
 # The form with one pass is for short runs. On many classes they resolve few labels, and alignment confirms wrong ones.
 _FEW_CLASSES = 10
-_AFTER_CLOUDS = 0.95  # confidence momentum once Gaussian classes have set the confidence; falls to 0
 
 
 class PaPi(Listening):

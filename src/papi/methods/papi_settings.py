@@ -70,8 +70,8 @@ class PaPiConfig(ListeningConfig):
     prototype_momentum: Annotated[tuple[float, float], Between(0.3, 0.99)] = (0.9, 0.5)
     """Momentum of the prototypes at the start and at the end of the run."""
     alignment_weight: Annotated[float, Between(0.1, 3.0, log=True)] = 1.0
-    """Weight of the alignment loss after its ramp. With `passes=one`, this is the weight for up to ten classes; for K
-    classes it is 10 / K of that."""
+    """Weight of the alignment loss after its ramp. With `passes=one` and more than ten classes, it is multiplied by
+    ten and divided by the number of classes."""
     ramp_epochs: float = 10.0
     """Number of epochs over which the alignment loss is phased in."""
     balance_weight: Annotated[float, Between(0.0, 0.5)] = 0.0
